@@ -1,0 +1,59 @@
+# Two commands do everything on a machine with Python 3.11: `make chat` and `make test`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+DATA ?= data
+# Of the whole suite; `make test TESTS=tests/memory` for a part.
+TESTS ?= tests
+
+.PHONY: chat run setup test lint format bench lock clean help
+
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+chat: $(VENV)/.ready ## talk to the bot in the terminal
+	@$(BIN)/bot chat
+
+run: $(VENV)/.ready ## run the bot as a server process
+	@$(BIN)/bot run
+
+setup: $(VENV)/.ready-dev ## virtual environment with everything, locked
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Keepsake needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11")'
+	@echo "Making the virtual environment ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: requirements.lock pyproject.toml | $(VENV)/bin/python
+	@echo "Installing the locked dependencies (about a minute, once) ..."
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+test: $(VENV)/.ready-dev ## run all tests
+	@$(BIN)/python -m pytest $(TESTS)
+
+lint: $(VENV)/.ready-dev ## style, types, formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.ready-dev ## put the code in the project's format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.ready-dev ## print the figures (DATA=path to the evaluation data)
+	@$(BIN)/bot bench retrieval --data $(DATA)
+
+clean: ## remove the virtual environment
+	rm -rf $(VENV)
+
+lock: ## make the lock files anew (needs uv)
+	uv pip compile pyproject.toml --extra install $(LOCK) -o requirements.lock
+	uv pip compile pyproject.toml --extra install --extra dev -c requirements.lock $(LOCK) -o requirements-dev.lock
+LOCK = --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade --quiet

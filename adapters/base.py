@@ -1,0 +1,134 @@
+"""What crosses the boundary between a platform and the bot: values, and one contract."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+PlaceKind = Literal["direct", "private", "public"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOf:
+    """Where something happened, in the platform's own ids.
+
+    `realm` is the namespace of user ids (empty on Discord, the team on Slack), `workspace` the guild or team (empty for a
+    direct message outside any). Unknown kinds are private. `parent` is the channel of a thread.
+    """
+
+    platform: str
+    realm: str
+    workspace: str
+    external_id: str
+    kind: PlaceKind
+    name: str = ""
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who acted, as the platform names them; `timezone` is an IANA name where the platform knows it."""
+
+    platform: str
+    realm: str
+    user_id: str
+    name: str
+    locale: str | None = None
+    timezone: str | None = None
+
+    @property
+    def author_id(self) -> str:
+        """The key under which quoted words of this person are found again."""
+        return f"{self.platform}:{self.realm}:{self.user_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Words of somebody else that came along with a message; data, never the person's own words."""
+
+    author_id: str
+    author_name: str
+    text: str
+    kind: Literal["reply", "forward", "context", "starter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One event of a platform. `key` is unique per platform and stays the same when the event is delivered again."""
+
+    kind: Literal["message", "retry", "join", "login"]
+    person: Person
+    place: PlaceOf
+    key: str
+    at: datetime
+    text: str = ""
+    message_id: str | None = None
+    addressed: bool = True
+    quotes: tuple[Quote, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One part of a reply. `outbox_id` identifies it for ever, so that a doubtful send can be looked up."""
+
+    outbox_id: int
+    channel: str
+    text: str
+    reply_to: str | None = None
+
+
+class Undeliverable(Exception):
+    """The platform refuses for good (the person closed their messages, the channel is gone): do not try again."""
+
+
+class TryLater(Exception):
+    """The platform refuses for now; `seconds` is how long it asks to wait."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"asked to wait {seconds:g} s")
+        self.seconds = seconds
+
+
+Receive = Callable[[Incoming], Awaitable[bool]]
+"""Takes an event in durably; True when it was new. Returns only after the commit, so that the platform can be acknowledged."""
+
+Command = Callable[[Person, PlaceOf, str], Awaitable[str | None]]
+"""Runs a chat command line (`/memory view`) for a person at a place; None when the text is no command."""
+
+
+class Adapter(Protocol):
+    """What the bot needs of a platform."""
+
+    @property
+    def platform(self) -> str:
+        """The platform's name, as in `places.platform`."""
+        ...
+
+    @property
+    def channels(self) -> tuple[str, ...] | None:
+        """The only channels this process can send to, or None for all of the platform."""
+        ...
+
+    @property
+    def limit(self) -> int:
+        """The most characters of one outgoing message."""
+        ...
+
+    async def run(self, receive: Receive, command: Command) -> None:
+        """Take events in until the adapter is closed or the person leaves."""
+        ...
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Send one message and return its platform id. Raises Undeliverable, TryLater, or another error when the outcome is unknown."""
+        ...
+
+    async def find(self, outgoing: Outgoing) -> str | None:
+        """The platform id of a message that was perhaps sent before, or None when it was not."""
+        ...
+
+    def working(self, channel: str) -> AbstractAsyncContextManager[None]:
+        """Show that the agent works (typing, a status line) for as long as the context is open."""
+        ...

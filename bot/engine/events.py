@@ -1,0 +1,68 @@
+"""The values of the engine: an event, and a claim on an agent's turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+Origin = Literal["person", "timed", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What wakes an agent. `payload` is JSON: for a message `text`, `author_id`, `author_name`, `message_id`, `addressed`, `quotes`."""
+
+    id: int
+    seq: int
+    kind: str
+    origin: Origin
+    payload: Mapping[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to run one turn of one agent, until a claim with a higher epoch is made.
+
+    `passes`, `memory_calls`, `memory_writes` and `tokens` are what an earlier, crashed run of the same turn has used.
+    """
+
+    agent: int
+    epoch: int
+    turn: int
+    step: int
+    conversation: int
+    place: int
+    origin: Origin
+    events: tuple[Event, ...]
+    started_at: datetime
+    passes: int
+    memory_calls: int
+    memory_writes: int
+    tokens: int
+    replied: bool
+    nudged: bool
+    resumed: bool
+
+
+class StaleTurn(Exception):
+    """Somebody else runs this agent's turn now, or the person was erased: nothing of the step was kept; stop silently."""
+
+
+class ContextChanged(Exception):
+    """Memory or place policy changed while the model was thinking: nothing of the step was kept; build the prompt anew."""
+
+
+class TurnCancelled(Exception):
+    """The person asked to stop."""
+
+
+class TryAgainLater(Exception):
+    """The turn cannot go on now through no fault of its own (the model is away); `seconds` is the suggested wait, if known."""
+
+    def __init__(self, reason: str, seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.seconds = seconds

@@ -1,0 +1,173 @@
+"""What can go wrong between us and a model's endpoint, by who can do something about it.
+
+    ModelError
+    ├── ModelUnavailable   nobody: try again later
+    ├── ModelRejected      the operator: the message says what to change
+    ├── ContextOverflow    the queue manager: flush and ask again
+    └── ContentRefused     the person: the endpoint will not process or give this content
+
+No error holds message text or a key: an endpoint's own words may quote either, so only the HTTP status, the
+error code and the model's name are kept.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+import openai
+
+
+class ModelError(Exception):
+    """The model gave no usable answer."""
+
+
+class ModelUnavailable(ModelError):  # noqa: N818 - the glossary's name
+    """The endpoint cannot answer now; the same request may work later.
+
+    `retry_after` is the wait in seconds the endpoint asked for, None if it named none.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelRejected(ModelError):  # noqa: N818 - the glossary's name
+    """The endpoint refuses requests like this one for good; the message tells the operator what to do."""
+
+
+class ContextOverflow(ModelError):  # noqa: N818 - the glossary's name
+    """The request is longer than the model's context window, in spite of our own count."""
+
+
+class ContentRefused(ModelError):  # noqa: N818 - the glossary's name
+    """The endpoint's content filter stopped the request or the answer."""
+
+
+_OVERFLOW_CODES = (
+    "context_length",
+    "context_size",
+    "string_above_max_length",
+    "max_prompt_tokens",
+    "input_too_long",
+)
+_OVERFLOW = re.compile(
+    r"maximum context|context[ _-]?(?:length|window|size|limit)|(?:prompt|input|request) (?:is |was )?too (?:long|large)"
+    r"|too many (?:input |prompt )?tokens|reduce (?:the )?(?:length|size) of (?:the |your )?(?:messages|prompt|input)"
+    r"|(?:input|prompt) tokens?\b.{0,60}(?:exceed|must be|maximum)|tokens?.{0,40}exceeds? the (?:maximum|limit|model)"
+    r"|exceeds? (?:the )?(?:model'?s? )?(?:maximum|max)[ _](?:number of )?(?:input |prompt )?(?:tokens|length)"
+    r"|max_new_tokens.{0,20}must be|range of input length",
+    re.IGNORECASE | re.DOTALL,
+)
+_FILTERED = re.compile(
+    r"content[ _-]?(?:filter|management)|content_policy|responsible_?ai|moderation|data_inspection|safety system"
+    r"|(?:prohibited|sensitive|inappropriate)[ _]content",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(
+    r"insufficient_quota|billing|insufficient (?:balance|credits)|credit balance", re.IGNORECASE
+)
+_TEMPORARY = frozenset((408, 409, 425, 429))
+
+
+def from_openai(error: openai.OpenAIError, model: str, timeout: float) -> ModelError:
+    """Our error for one of the client library's. `timeout` in seconds is only told in the text."""
+    if isinstance(error, openai.APIStatusError):
+        return from_body(error.status_code, error.body, model, retry_after(error.response.headers))
+    if isinstance(error, openai.APITimeoutError):
+        return ModelUnavailable(f"the model endpoint did not answer within {timeout:g} s")
+    if isinstance(error, openai.APIConnectionError):
+        cause = type(error.__cause__).__name__ if error.__cause__ else "no connection"
+        return ModelUnavailable(f"the model endpoint could not be reached or broke off ({cause})")
+    return ModelUnavailable(f"the model client failed ({type(error).__name__})")
+
+
+def from_body(status: int, body: object, model: str, wait: float | None = None) -> ModelError:
+    """Our error for an HTTP status of 400 and above and its decoded body, whichever server wrote it."""
+    words, code = _words(body), _code(body)
+    what = f"status {status}" + (f", {code}" if code else "")
+    if (
+        status == 413
+        or any(one in code for one in _OVERFLOW_CODES)
+        or (status < 500 and _OVERFLOW.search(words))
+    ):
+        return ContextOverflow(f"the request is longer than {model} takes ({what})")
+    if _FILTERED.search(code) or (status in (400, 403, 422) and _FILTERED.search(words)):
+        return ContentRefused(f"the endpoint's content filter refused the request ({what})")
+    if status == 402 or _NO_MONEY.search(f"{code} {words}" if status in (403, 429) else code):
+        return ModelRejected(f"the account at the model endpoint has no credit left ({what}): top it up")
+    if status in _TEMPORARY or status >= 500:
+        return ModelUnavailable(f"the model endpoint cannot answer now ({what})", wait)
+    return ModelRejected(_remedy(status, what, words, model))
+
+
+def _remedy(status: int, what: str, words: str, model: str) -> str:
+    if status == 401:
+        return f"the model endpoint refuses the key ({what}): check the environment variable that holds it"
+    if status == 403:
+        return f"the key may not use {model} ({what}): allow it at the endpoint, or use another key or model"
+    if status == 404 or re.search(
+        r"model\b.{0,80}(?:not (?:found|exist)|does not exist|unknown)", words, re.I | re.S
+    ):
+        return f"the endpoint knows no model {model} or no such address ({what}): check both in config.yaml"
+    if "tool" in words:
+        return (
+            f"the endpoint does no function calls with {model} ({what}): ask for calls by JSON schema instead"
+        )
+    return f"the endpoint refuses the request for {model} ({what}): run `bot doctor`"
+
+
+def error_code(error: openai.APIStatusError) -> str:
+    """The endpoint's error code and parameter, in lower case."""
+    return f"{_code(error.body)} {str(error.param or '')[:64].lower()}"
+
+
+def error_words(error: openai.APIStatusError) -> str:
+    """The endpoint's own words: to decide by, never to log or raise."""
+    return _words(error.body)
+
+
+def _inner(body: object) -> object:
+    if isinstance(body, Mapping):
+        inner = cast(Mapping[str, object], body).get("error")
+        return inner if inner is not None else body
+    return body
+
+
+def _words(body: object) -> str:
+    inner = _inner(body)
+    if isinstance(inner, Mapping):
+        parts = [inner.get(key) for key in ("message", "msg", "detail", "type", "param", "metadata")]
+        return " ".join(str(part) for part in parts if part)[:4000].lower()
+    return str(inner or "")[:4000].lower()
+
+
+def _code(body: object) -> str:
+    """A code such as `rate_limit_exceeded`; free text in its place is not let through."""
+    inner = _inner(body)
+    if not isinstance(inner, Mapping):
+        return ""
+    for key in ("code", "type"):
+        value = str(inner.get(key) or "").lower()
+        if re.fullmatch(r"[a-z][a-z0-9_.-]{2,63}", value) and not value.startswith("sk-"):
+            return value
+    return ""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait by `retry-after-ms` or `Retry-After` (seconds or a date), None without a usable one."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        value = headers.get("retry-after")
+        if value is None:
+            return None
+        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
+            return float(value)
+        # Measured by the endpoint's own clock where it tells the time, ours may differ.
+        now = parsedate_to_datetime(headers["date"]) if "date" in headers else datetime.now(UTC)
+        return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
+    except (ValueError, TypeError):
+        return None

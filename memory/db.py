@@ -1,0 +1,67 @@
+"""Postgres: the pool, and the one transaction helper that names the agent and the usable places.
+
+Every statement on personal rows runs inside `Database.agent`; row-level security refuses everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+Connection = AsyncConnection[DictRow]
+SEARCH_PATH = "keepsake,procrastinate,public"
+
+
+async def _configure(connection: Connection) -> None:
+    await connection.set_autocommit(True)
+
+
+class Database:
+    """A pool of connections under the bot's role.
+
+    Open it with `async with`; opening waits for a first connection and raises `psycopg_pool.PoolTimeout` after `timeout` seconds.
+    """
+
+    def __init__(self, url: str, *, size: int = 20, timeout: float = 10.0) -> None:
+        self.url = url
+        self._timeout = timeout
+        # A liveness check per checkout costs a round trip; the worker and the senders survive a broken connection instead.
+        self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url, min_size=2, max_size=size, open=False, configure=_configure, timeout=30.0,
+            kwargs={"row_factory": dict_row, "options": f"-c search_path={SEARCH_PATH}", "application_name": "keepsake",
+                    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3},
+        )  # fmt: skip
+
+    async def __aenter__(self) -> Database:
+        await self.pool.open(wait=True, timeout=self._timeout)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.pool.close()
+
+    @asynccontextmanager
+    async def agent(self, agent_id: int, place_id: int | None = None, *, everything: bool = False) -> AsyncIterator[Connection]:
+        """A transaction that sees one agent's rows that are usable at a place.
+
+        With `everything` all places of the agent are usable and writable: the person's own view in their direct message, an admin's act.
+        """
+        async with self.pool.connection() as connection, connection.transaction():
+            await connection.execute("SELECT enter(%s, %s, %s)", (agent_id, place_id, everything))
+            yield connection
+
+    @asynccontextmanager
+    async def bare(self) -> AsyncIterator[Connection]:
+        """A transaction without an agent: only the functions that look across agents are of use in it."""
+        async with self.pool.connection() as connection, connection.transaction():
+            yield connection
+
+
+async def value(connection: Connection, statement: str, parameters: Mapping[str, Any] | tuple[Any, ...] = ()) -> Any:
+    """The first column of the first row, or None without a row."""
+    row = await (await connection.execute(statement, parameters)).fetchone()
+    return None if row is None else next(iter(row.values()))

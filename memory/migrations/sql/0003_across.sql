@@ -1,0 +1,380 @@
+-- The functions that look across agents. SECURITY DEFINER, owned by the owner role; they return ids, versions and states, never text of a
+-- person. Everything else happens under row-level security.
+
+-- Places and people -----------------------------------------------------------------------------------
+
+-- Finds or makes the agent of a person. Two first messages at once meet in the unique key.
+CREATE FUNCTION agent_of(p_platform text, p_realm text, p_user text, p_name text, p_locale text, p_zone text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE found bigint; made bigint;
+BEGIN
+  SELECT coalesce(merged_into, agent_id) INTO found FROM identities
+    WHERE platform = p_platform AND realm = p_realm AND user_id = p_user;
+  IF found IS NULL THEN
+    INSERT INTO agents (locale, timezone) VALUES (p_locale, p_zone) RETURNING id INTO made;
+    INSERT INTO identities (platform, realm, user_id, agent_id, display_name)
+      VALUES (p_platform, p_realm, p_user, made, p_name) ON CONFLICT DO NOTHING;
+    SELECT coalesce(merged_into, agent_id) INTO found FROM identities
+      WHERE platform = p_platform AND realm = p_realm AND user_id = p_user;
+    IF found <> made THEN DELETE FROM agents WHERE id = made; END IF;
+  ELSE
+    UPDATE identities SET display_name = p_name, unreachable_since = NULL
+      WHERE platform = p_platform AND realm = p_realm AND user_id = p_user
+        AND (display_name <> p_name OR unreachable_since IS NOT NULL);
+  END IF;
+  RETURN found;
+END $$;
+
+-- Finds or makes a place and takes over what its platform says of it now. A thread follows its parent when that
+-- becomes stricter. A direct message belongs to the first agent seen in it.
+CREATE FUNCTION place_of(p_platform text, p_realm text, p_workspace text, p_external text, p_kind text, p_name text,
+                         p_parent text, p_agent bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE place bigint; parent bigint; old_kind text; owner bigint;
+BEGIN
+  IF p_parent IS NOT NULL THEN
+    SELECT id INTO parent FROM places WHERE platform = p_platform AND realm = p_realm AND external_id = p_parent;
+  END IF;
+  owner := CASE WHEN p_kind = 'direct' THEN p_agent END;
+  SELECT id, kind INTO place, old_kind FROM places
+    WHERE platform = p_platform AND realm = p_realm AND external_id = p_external;
+  IF place IS NULL THEN
+    INSERT INTO places (platform, realm, workspace, external_id, kind, name, parent_id, owner_id)
+      VALUES (p_platform, p_realm, p_workspace, p_external, p_kind, p_name, parent, owner)
+      ON CONFLICT (platform, realm, external_id) DO UPDATE SET name = excluded.name RETURNING id INTO place;
+  ELSIF old_kind <> p_kind THEN
+    UPDATE places SET kind = p_kind, name = p_name, policy_version = policy_version + 1 WHERE id = place;
+    IF p_kind <> 'public' THEN
+      UPDATE places SET kind = p_kind, policy_version = policy_version + 1 WHERE parent_id = place AND kind = 'public';
+    END IF;
+  ELSE
+    UPDATE places SET name = p_name, owner_id = coalesce(owner_id, owner) WHERE id = place AND (name <> p_name OR owner_id IS DISTINCT FROM coalesce(owner_id, owner));
+  END IF;
+  RETURN place;
+END $$;
+
+CREATE FUNCTION conversation_of(p_agent bigint, p_place bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE found bigint;
+BEGIN
+  SELECT id INTO found FROM conversations WHERE agent_id = p_agent AND place_id = p_place;
+  IF found IS NULL THEN
+    INSERT INTO conversations (agent_id, place_id) VALUES (p_agent, p_place)
+      ON CONFLICT (agent_id, place_id) DO UPDATE SET place_id = excluded.place_id RETURNING id INTO found;
+  END IF;
+  RETURN found;
+END $$;
+
+-- Names the agent and the usable places for the rest of the transaction: rule 5 of the design.
+-- p_place null with p_everything: the person's own view, an admin's or an erasure; every place of the agent is whole.
+CREATE FUNCTION enter(p_agent bigint, p_place bigint, p_everything boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE here places; whole bigint[]; writable bigint[] := '{}'; public_now bigint[] := '{}'; shared bigint[] := '{}'; crosses boolean;
+BEGIN
+  IF p_everything THEN
+    SELECT array_agg(place_id) INTO whole FROM conversations WHERE agent_id = p_agent;
+    whole := array_append(whole, p_place);
+    writable := whole;
+  ELSIF p_place IS NOT NULL THEN
+    SELECT * INTO here FROM places WHERE id = p_place;
+    IF here.kind = 'direct' AND here.owner_id = p_agent THEN
+      SELECT cross_accounts INTO crosses FROM agents WHERE id = p_agent;
+      SELECT array_agg(p.id) INTO whole FROM conversations c JOIN places p ON p.id = c.place_id
+        WHERE c.agent_id = p_agent AND (crosses OR (p.platform = here.platform AND p.realm = here.realm));
+      whole := array_append(whole, p_place);
+    ELSE
+      whole := ARRAY[p_place];
+      SELECT coalesce(array_agg(p.id) FILTER (WHERE p.kind = 'public' AND p.workspace = here.workspace), '{}'),
+             coalesce(array_agg(p.id) FILTER (WHERE p.workspace = here.workspace OR p.owner_id = p_agent), '{}')
+        INTO public_now, shared FROM conversations c JOIN places p ON p.id = c.place_id
+        WHERE c.agent_id = p_agent AND p.platform = here.platform AND p.realm = here.realm;
+    END IF;
+    writable := ARRAY[p_place];
+  END IF;
+  whole := array_remove(coalesce(whole, '{}'), NULL);
+  PERFORM set_config('keepsake.agent', p_agent::text, true), set_config('keepsake.whole', whole::text, true),
+          set_config('keepsake.public', public_now::text, true), set_config('keepsake.shared', shared::text, true),
+          set_config('keepsake.writable', array_remove(coalesce(writable, '{}'), NULL)::text, true);
+END $$;
+
+-- Inbox -----------------------------------------------------------------------------------------------
+
+-- Takes one event in. The agent row lock gives the gapless number and makes the wake flag exact.
+-- p_burst_ms: how long after it more of the same burst is waited for; zero for what must not wait.
+-- No event id: a redelivery, an event of an erased person, or no such agent; nothing was stored.
+CREATE FUNCTION accept_event(p_agent bigint, p_place bigint, p_kind text, p_origin text, p_source text, p_idem text,
+                             p_payload jsonb, p_burst_ms integer, p_now timestamptz, p_erased bytea DEFAULT NULL)
+RETURNS TABLE (event_id bigint, need_wake boolean)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE a agents; new_id bigint;
+BEGIN
+  SELECT * INTO a FROM agents WHERE id = p_agent FOR UPDATE;
+  IF NOT FOUND OR EXISTS (SELECT 1 FROM erased_events WHERE hash = p_erased AND until > p_now) THEN
+    RETURN QUERY SELECT NULL::bigint, false; RETURN;
+  END IF;
+  INSERT INTO events (agent_id, seq, place_id, kind, origin, source, idem, payload, burst_ms, created_at)
+    VALUES (p_agent, a.next_seq, p_place, p_kind, p_origin, p_source, p_idem, p_payload, p_burst_ms, p_now)
+    ON CONFLICT (source, idem) DO NOTHING RETURNING id INTO new_id;
+  IF new_id IS NULL THEN
+    RETURN QUERY SELECT NULL::bigint, false; RETURN;
+  END IF;
+  UPDATE agents SET next_seq = next_seq + 1, wake = true WHERE id = p_agent;
+  RETURN QUERY SELECT new_id, NOT a.wake;
+END $$;
+
+-- Takes an agent's turn: raises the epoch, goes on with the unfinished turn or opens one for the longest run of
+-- waiting events of one place and one origin. No row: nothing waits, and the wake flag is down.
+-- wait_until set: a burst is being waited for, at most p_burst_cap_ms after its first message; ask again then.
+-- A turn whose events were taken p_max_attempts times without a clean exit is poison: its events become dead
+-- letters, the person gets p_apology once, and the next run is looked at.
+CREATE FUNCTION claim_turn(p_agent bigint, p_now timestamptz, p_limit integer, p_max_attempts integer, p_burst_cap_ms integer, p_apology text)
+RETURNS TABLE (epoch bigint, turn_id bigint, place_id bigint, resumed boolean, wait_until timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_column
+DECLARE a agents; t turns; chosen bigint[]; first events; run_place bigint; ready timestamptz; alive boolean;
+BEGIN
+  SELECT * INTO a FROM agents WHERE id = p_agent FOR UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  UPDATE agents SET epoch = a.epoch + 1 WHERE id = p_agent;
+  SELECT * INTO t FROM turns WHERE agent_id = p_agent AND state = 'running';
+  IF FOUND THEN
+    UPDATE events SET status = 2, done_at = p_now, last_error = CASE WHEN last_error = '' THEN 'worker died' ELSE last_error END
+      WHERE events.turn_id = t.id AND status = 0 AND attempts >= p_max_attempts;
+    IF FOUND AND t.origin = 'person' AND NOT t.replied THEN
+      INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
+        SELECT p_agent, t.place_id, platform, external_id, t.id, -2, 0, p_apology, p_now FROM places WHERE id = t.place_id
+        ON CONFLICT DO NOTHING;
+    END IF;
+    UPDATE events SET attempts = attempts + 1 WHERE events.turn_id = t.id AND status = 0;
+    IF FOUND THEN
+      UPDATE turns SET epoch = a.epoch + 1 WHERE id = t.id;
+      RETURN QUERY SELECT a.epoch + 1, t.id, t.place_id, true, NULL::timestamptz;
+      RETURN;
+    END IF;
+    UPDATE turns SET state = 'failed', finished_at = p_now WHERE id = t.id;
+  END IF;
+  SELECT * INTO first FROM events WHERE agent_id = p_agent AND status = 0 ORDER BY seq LIMIT 1;
+  IF NOT FOUND THEN
+    UPDATE agents SET wake = false WHERE id = p_agent;
+    RETURN;
+  END IF;
+  SELECT array_agg(r.id), least(max(r.ready), min(r.created_at) + p_burst_cap_ms * interval '1 ms'), bool_and(r.burst_ms > 0)
+    INTO chosen, ready, alive FROM (
+    SELECT id, created_at, burst_ms, created_at + burst_ms * interval '1 ms' AS ready,
+           bool_and(place_id = first.place_id AND origin = first.origin AND (kind = first.kind OR (kind <> 'retry' AND first.kind <> 'retry')))
+             OVER (ORDER BY seq) AS same
+    FROM events WHERE agent_id = p_agent AND status = 0 ORDER BY seq LIMIT p_limit) r WHERE r.same;
+  IF alive AND ready > p_now THEN
+    RETURN QUERY SELECT a.epoch + 1, NULL::bigint, NULL::bigint, false, ready; RETURN;
+  END IF;
+  INSERT INTO turns (agent_id, conversation_id, place_id, epoch, origin, started_at)
+    VALUES (p_agent, conversation_of(p_agent, first.place_id), first.place_id, a.epoch + 1, first.origin, p_now) RETURNING * INTO t;
+  UPDATE events SET turn_id = t.id, attempts = attempts + 1 WHERE id = ANY (chosen);
+  RETURN QUERY SELECT a.epoch + 1, t.id, t.place_id, false, NULL::timestamptz;
+END $$;
+
+-- The versions that a prompt built now stands on; read again in the fence of each step.
+CREATE FUNCTION versions(p_agent bigint) RETURNS TABLE (epoch bigint, version bigint, policy_version bigint)
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT epoch, version, (SELECT coalesce(sum(p.policy_version), 0)::bigint FROM conversations c JOIN places p ON p.id = c.place_id WHERE c.agent_id = p_agent)
+  FROM agents WHERE id = p_agent
+$$;
+
+-- The fence: the last statement of every step but the last. Locks the agent row for the instant of the commit and
+-- raises the version. An older epoch is refused; a changed version or place policy means the prompt was stale.
+CREATE FUNCTION commit_step(p_agent bigint, p_epoch bigint, p_version bigint, p_policy_version bigint) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE a agents; v record;
+BEGIN
+  SELECT * INTO a FROM agents WHERE id = p_agent FOR UPDATE;
+  IF NOT FOUND OR a.epoch <> p_epoch THEN RETURN 'stale'; END IF;
+  SELECT * INTO v FROM versions(p_agent);
+  IF a.version <> p_version OR v.policy_version <> p_policy_version THEN RETURN 'changed'; END IF;
+  UPDATE agents SET version = version + 1 WHERE id = p_agent;
+  RETURN 'ok';
+END $$;
+
+-- A clean exit without an end (the model is away, the process stops): the attempt does not count as a crash.
+CREATE FUNCTION release_turn(p_agent bigint, p_turn bigint, p_epoch bigint, p_error text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR UPDATE;
+  IF FOUND THEN
+    UPDATE events SET attempts = greatest(attempts - 1, 0), last_error = p_error WHERE turn_id = p_turn AND status = 0;
+  END IF;
+END $$;
+
+-- Ends a turn inside its last step, under the epoch. Returns whether more waits; if not, the wake flag is down.
+-- Null: stale epoch, nothing was done.
+CREATE FUNCTION finish_turn(p_agent bigint, p_turn bigint, p_epoch bigint, p_state text, p_now timestamptz) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE more boolean;
+BEGIN
+  PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR UPDATE;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  UPDATE events SET status = CASE p_state WHEN 'done' THEN 1 WHEN 'cancelled' THEN 3 ELSE 2 END, done_at = p_now
+    WHERE turn_id = p_turn AND status = 0;
+  UPDATE turns SET state = p_state, finished_at = p_now WHERE id = p_turn AND state = 'running';
+  more := EXISTS (SELECT 1 FROM events WHERE agent_id = p_agent AND status = 0);
+  UPDATE agents SET wake = more WHERE id = p_agent AND wake <> more;
+  RETURN more;
+END $$;
+
+-- /stop: what waits in a place is cancelled, the turn running there is asked to end and its unsent replies are withdrawn.
+CREATE FUNCTION cancel_work(p_agent bigint, p_place bigint, p_now timestamptz) RETURNS TABLE (cancelled integer, running boolean)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE n integer; r integer;
+BEGIN
+  PERFORM 1 FROM agents WHERE id = p_agent FOR UPDATE;
+  UPDATE events SET status = 3, done_at = p_now WHERE agent_id = p_agent AND place_id = p_place AND status = 0 AND origin = 'person' AND turn_id IS NULL;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  UPDATE turns SET cancel_requested = true WHERE agent_id = p_agent AND place_id = p_place AND state = 'running';
+  GET DIAGNOSTICS r = ROW_COUNT;
+  UPDATE outbox o SET state = 'withdrawn' FROM turns t
+    WHERE o.turn_id = t.id AND t.agent_id = p_agent AND t.place_id = p_place AND t.state = 'running' AND o.state = 'waiting';
+  PERFORM pg_notify('keepsake_stop', p_agent::text);
+  RETURN QUERY SELECT n, r > 0;
+END $$;
+
+-- Sweeper: agents whose flag is up without a job (a job that ended for good), so that they are woken again.
+CREATE FUNCTION unwoken_agents(p_limit integer) RETURNS SETOF bigint
+LANGUAGE sql SECURITY DEFINER AS $$
+  SELECT id FROM agents a WHERE wake AND NOT EXISTS (
+    SELECT 1 FROM procrastinate.procrastinate_jobs j WHERE j.lock = 'agent:' || a.id AND j.status IN ('todo', 'doing'))
+  ORDER BY id LIMIT p_limit
+$$;
+
+-- Dead letters: ids and error classes, for the operator.
+CREATE FUNCTION dead_letters(p_limit integer) RETURNS TABLE (event_id bigint, agent_id bigint, kind text, source text, attempts integer,
+                                                             last_error text, created_at timestamptz, done_at timestamptz)
+LANGUAGE sql SECURITY DEFINER AS $$
+  SELECT id, agent_id, kind, source, attempts, last_error, created_at, done_at FROM events WHERE status = 2 ORDER BY id LIMIT p_limit
+$$;
+
+-- Puts one dead letter, or all with null, back in the inbox. Returns the agents that need a wake-up.
+CREATE FUNCTION replay_dead(p_event bigint) RETURNS TABLE (event_id bigint, agent_id bigint, need_wake boolean)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE e record; was boolean;
+BEGIN
+  FOR e IN SELECT id, events.agent_id AS agent FROM events WHERE status = 2 AND (p_event IS NULL OR id = p_event) ORDER BY events.agent_id, id LOOP
+    SELECT wake INTO was FROM agents WHERE id = e.agent FOR UPDATE;
+    UPDATE events SET status = 0, attempts = 0, last_error = '', done_at = NULL, turn_id = NULL WHERE id = e.id;
+    UPDATE agents SET wake = true WHERE id = e.agent;
+    RETURN QUERY SELECT e.id, e.agent, NOT was;
+  END LOOP;
+END $$;
+
+-- Outbox ----------------------------------------------------------------------------------------------
+
+-- Takes the head of each channel of a platform that has something to send, at most p_limit; a head that has been
+-- "sending" since before p_doubtful is taken again, to be looked up before it is sent.
+-- p_channels null: all channels of the platform.
+CREATE FUNCTION claim_outbox(p_platform text, p_channels text[], p_limit integer, p_now timestamptz, p_doubtful timestamptz)
+RETURNS TABLE (outbox_id bigint, agent_id bigint, place_id bigint, doubtful boolean)
+LANGUAGE sql SECURITY DEFINER AS $$
+  WITH heads AS (
+    SELECT DISTINCT ON (channel) id FROM outbox
+    WHERE platform = p_platform AND state IN ('waiting', 'sending') AND (p_channels IS NULL OR channel = ANY (p_channels))
+    ORDER BY channel, id),
+  taken AS (
+    SELECT o.id, o.state AS old_state FROM outbox o JOIN heads USING (id)
+    WHERE (o.state = 'waiting' AND coalesce(o.not_before, p_now) <= p_now) OR (o.state = 'sending' AND o.sending_since < p_doubtful)
+    ORDER BY o.id LIMIT p_limit FOR UPDATE OF o SKIP LOCKED)
+  UPDATE outbox o SET state = 'sending', sending_since = p_now, attempts = attempts + 1
+    FROM taken WHERE o.id = taken.id
+  RETURNING o.id, o.agent_id, o.place_id, taken.old_state = 'sending'
+$$;
+
+-- Timers ----------------------------------------------------------------------------------------------
+
+-- The due timers, locked until the transaction ends; the caller makes events of them in the same transaction.
+CREATE FUNCTION due_timers(p_now timestamptz, p_limit integer) RETURNS TABLE (timer_id bigint, agent_id bigint, place_id bigint, due_at timestamptz)
+LANGUAGE sql SECURITY DEFINER AS $$
+  SELECT id, agent_id, place_id, due_at FROM timers WHERE due_at <= p_now ORDER BY due_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+$$;
+
+-- Vectors ---------------------------------------------------------------------------------------------
+
+CREATE FUNCTION unembedded_agents(p_limit integer) RETURNS SETOF bigint
+LANGUAGE sql SECURITY DEFINER AS $$ SELECT DISTINCT agent_id FROM unembedded LIMIT p_limit $$;
+
+-- Makes a model known, with an index of its own; a change of model queues every row without its vector.
+CREATE FUNCTION use_embedding_model(p_name text, p_dims integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE model embedding_models;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('keepsake.embedding_models'));
+  SELECT * INTO model FROM embedding_models WHERE name = p_name;
+  IF NOT FOUND THEN
+    INSERT INTO embedding_models (name, dims) VALUES (p_name, p_dims) RETURNING * INTO model;
+    EXECUTE format('CREATE INDEX %I ON embeddings USING hnsw ((embedding::halfvec(%s)) halfvec_cosine_ops) WHERE model_id = %s',
+                   'embeddings_hnsw_' || model.id, p_dims, model.id);
+  ELSIF model.dims <> p_dims THEN
+    RAISE EXCEPTION 'embedding model % has % dimensions, not %', p_name, model.dims, p_dims USING ERRCODE = 'KS002';
+  END IF;
+  INSERT INTO unembedded (agent_id, message_id)
+    SELECT m.agent_id, m.id FROM messages m WHERE m.searchable
+      AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.message_id = m.id AND e.model_id = model.id) ON CONFLICT DO NOTHING;
+  INSERT INTO unembedded (agent_id, passage_id)
+    SELECT p.agent_id, p.id FROM passages p
+      WHERE NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.passage_id = p.id AND e.model_id = model.id) ON CONFLICT DO NOTHING;
+  RETURN model.id;
+END $$;
+
+-- Erasure ---------------------------------------------------------------------------------------------
+
+-- Removes a person: every row of their agent (all personal tables hang on it by cascade), what other agents hold of
+-- their quoted words, and keeps keyed hashes of their event keys for a week. Returns counts, by table.
+CREATE FUNCTION erase_agent(p_agent bigint, p_actor text, p_hash_key bytea, p_now timestamptz) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE counts jsonb := '{}'; t text; n bigint;
+BEGIN
+  PERFORM 1 FROM agents WHERE id = p_agent FOR UPDATE;
+  INSERT INTO erased_events (hash, until)
+    SELECT sha256(p_hash_key || convert_to(source || E'\x1f' || idem, 'UTF8')), p_now + interval '7 days'
+    FROM events WHERE agent_id = p_agent ON CONFLICT DO NOTHING;
+  DELETE FROM messages m USING identities i WHERE i.agent_id = p_agent AND m.kind = 'quote' AND m.agent_id <> p_agent
+    AND m.author_id = i.platform || ':' || i.realm || ':' || i.user_id;
+  GET DIAGNOSTICS n = ROW_COUNT;
+  counts := counts || jsonb_build_object('quotes', n);
+  FOR t IN SELECT c.table_name FROM information_schema.columns c JOIN information_schema.tables i USING (table_schema, table_name)
+           WHERE c.table_schema = 'keepsake' AND c.column_name = 'agent_id' AND i.table_type = 'BASE TABLE' ORDER BY 1 LOOP
+    EXECUTE format('SELECT count(*) FROM %I WHERE agent_id = $1', t) INTO n USING p_agent;
+    counts := counts || jsonb_build_object(t, n);
+  END LOOP;
+  DELETE FROM agents WHERE id = p_agent;
+  INSERT INTO erasures (at, actor, counts) VALUES (p_now, p_actor, counts);
+  RETURN counts;
+END $$;
+
+-- What is left of an agent anywhere: the proof after an erasure. All zero, or the erasure failed.
+CREATE FUNCTION residue(p_agent bigint) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER STABLE AS $$
+DECLARE counts jsonb := '{}'; t text; n bigint;
+BEGIN
+  FOR t IN SELECT c.table_name FROM information_schema.columns c JOIN information_schema.tables i USING (table_schema, table_name)
+           WHERE c.table_schema = 'keepsake' AND c.column_name = 'agent_id' AND i.table_type = 'BASE TABLE' ORDER BY 1 LOOP
+    EXECUTE format('SELECT count(*) FROM %I WHERE agent_id = $1', t) INTO n USING p_agent;
+    counts := counts || jsonb_build_object(t, n);
+  END LOOP;
+  RETURN counts;
+END $$;
+
+CREATE FUNCTION people() RETURNS TABLE (agent_id bigint, platform text, realm text, user_id text, created_at timestamptz)
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT coalesce(merged_into, agent_id), platform, realm, user_id, created_at FROM identities ORDER BY created_at, user_id
+$$;
+
+-- Every function above is the bot's alone, with a search path that nobody else can put a name in front of.
+DO $$
+DECLARE f record;
+BEGIN
+  FOR f IN SELECT p.oid::regprocedure AS signature, p.prosecdef FROM pg_proc p
+           WHERE p.pronamespace = 'keepsake'::regnamespace AND p.prokind = 'f' LOOP
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f.signature);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO keepsake_bot', f.signature);
+    IF f.prosecdef THEN
+      EXECUTE format('ALTER FUNCTION %s SET search_path = keepsake, public, pg_temp', f.signature);
+    END IF;
+  END LOOP;
+END $$;
