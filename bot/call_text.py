@@ -198,9 +198,7 @@ def _plain_call(text: str, match: re.Match[str]) -> _Found | None:
         return None
     if end is None:
         return _Found(match.start("head"), len(text), ((match["plain"], inner),)) if inner else None
-    rest = re.compile(
-        r"\)?[ \t]*;?[ \t]*(?=\n|$|```|<)" if match["print"] else r"[ \t]*;?[ \t]*(?=\n|$|```|<)"
-    )
+    rest = re.compile(r"\)?[ \t]*;?[ \t]*(?=\n|$|```|<)" if match["print"] else r"[ \t]*;?[ \t]*(?=\n|$|```|<)")
     after = rest.match(text, end)
     if after is None:
         return None
@@ -227,12 +225,8 @@ def _keywords(inner: str) -> str:
 # --- what stands around a call --------------------------------------------------------------------
 
 _TAG = r"(?:tool_calls?|function_calls?|tool_use|functions?|python_tag|eom_id|eot_id|call|end|start|message)"
-_BEFORE = re.compile(
-    rf"(?:(?:<\|?{_TAG}\|?>|\[/?TOOL_CALLS\]|<｜tool▁[^｜<>]*｜>(?:function)?|<(?:\w+:)?function_calls>)\s*)+\Z"
-)
-_AFTER = re.compile(
-    rf"(?:\s*(?:</?(?:\w+:)?\|?{_TAG}\|?>|\[/TOOL_CALLS\]|<｜tool▁[^｜<>]*｜>|[;,](?=\s*[\[{{<]|\s*$)))+"
-)
+_BEFORE = re.compile(rf"(?:(?:<\|?{_TAG}\|?>|\[/?TOOL_CALLS\]|<｜tool▁[^｜<>]*｜>(?:function)?|<(?:\w+:)?function_calls>)\s*)+\Z")
+_AFTER = re.compile(rf"(?:\s*(?:</?(?:\w+:)?\|?{_TAG}\|?>|\[/TOOL_CALLS\]|<｜tool▁[^｜<>]*｜>|[;,](?=\s*[\[{{<]|\s*$)))+")
 _FENCE_BEFORE = re.compile(r"```[\w-]*\s*\Z")
 _FENCE_AFTER = re.compile(r"\s*```")
 

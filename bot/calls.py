@@ -166,9 +166,7 @@ def _other_spelling(text: str, error: ValueError) -> object:
         pass
     opens = text.lstrip()[:1] in ("{", "[")
     if opens and balanced_end(text, 0) is None:
-        raise _BrokenError(
-            "are cut off before their end; send shorter content, in several calls if needed"
-        ) from None
+        raise _BrokenError("are cut off before their end; send shorter content, in several calls if needed") from None
     where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
     raise _BrokenError(f"are not valid JSON (the fault is{where or ' in the values'})") from None
 
@@ -293,7 +291,7 @@ def _shown(kind: Mapping[str, object]) -> str:
     choices = kind.get("enum") or kind.get("type") or kind.get("anyOf") or kind.get("oneOf") or "any"
     each = choices if isinstance(choices, list) else [choices]
     names = [_shown(one) if isinstance(one, Mapping) else str(one) for one in each]
-    return " or ".join(name for name in names if name != "null")
+    return " or ".join(name for name in names if name not in ("null", ""))
 
 
 def _listed(value: object, kind: Mapping[str, object]) -> object:
@@ -351,9 +349,7 @@ def _unbounded(kind: Mapping[str, object], definitions: Mapping[str, object]) ->
         return functools.reduce(operator.or_, [_type(_mapping(option), definitions) for option in options])
     named = kind.get("type")
     if isinstance(named, list) and named:
-        return functools.reduce(
-            operator.or_, [_unbounded({**kind, "type": one}, definitions) for one in named]
-        )
+        return functools.reduce(operator.or_, [_unbounded({**kind, "type": one}, definitions) for one in named])
     if named == "array":
         return list[_type(_mapping(kind.get("items")), definitions)]  # type: ignore[misc]
     return _PLAIN.get(str(named), object)
@@ -372,7 +368,7 @@ _BOUNDS: Mapping[str, str] = {
 
 
 def _takes_null(kind: Mapping[str, object]) -> bool:
-    return "null" in json.dumps([kind.get("type"), kind.get("anyOf"), kind.get("oneOf")])
+    return "null" in str([kind.get("type"), kind.get("anyOf"), kind.get("oneOf")])
 
 
 def _mapping(value: object) -> Mapping[str, object]:

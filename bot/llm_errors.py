@@ -6,15 +6,17 @@
     ├── ContextOverflow    the queue manager: flush and ask again
     └── ContentRefused     the person: the endpoint will not process or give this content
 
+The end of the file is what a refusal teaches about a model, so that the next request leaves it out.
 No error holds message text or a key: an endpoint's own words may quote either, so only the HTTP status, the
 error code and the model's name are kept.
 """
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import cast
+from typing import Literal, cast
 
 import openai
 
@@ -23,7 +25,7 @@ class ModelError(Exception):
     """The model gave no usable answer."""
 
 
-class ModelUnavailable(ModelError):  # noqa: N818 - the glossary's name
+class ModelUnavailable(ModelError):
     """The endpoint cannot answer now; the same request may work later.
 
     `retry_after` is the wait in seconds the endpoint asked for, None if it named none.
@@ -34,15 +36,15 @@ class ModelUnavailable(ModelError):  # noqa: N818 - the glossary's name
         self.retry_after = retry_after
 
 
-class ModelRejected(ModelError):  # noqa: N818 - the glossary's name
+class ModelRejected(ModelError):
     """The endpoint refuses requests like this one for good; the message tells the operator what to do."""
 
 
-class ContextOverflow(ModelError):  # noqa: N818 - the glossary's name
+class ContextOverflow(ModelError):
     """The request is longer than the model's context window, in spite of our own count."""
 
 
-class ContentRefused(ModelError):  # noqa: N818 - the glossary's name
+class ContentRefused(ModelError):
     """The endpoint's content filter stopped the request or the answer."""
 
 
@@ -66,9 +68,7 @@ _FILTERED = re.compile(
     r"|(?:prohibited|sensitive|inappropriate)[ _]content",
     re.IGNORECASE,
 )
-_NO_MONEY = re.compile(
-    r"insufficient_quota|billing|insufficient (?:balance|credits)|credit balance", re.IGNORECASE
-)
+_NO_MONEY = re.compile(r"insufficient_quota|billing|insufficient (?:balance|credits)|credit balance", re.IGNORECASE)
 _TEMPORARY = frozenset((408, 409, 425, 429))
 
 
@@ -88,11 +88,7 @@ def from_body(status: int, body: object, model: str, wait: float | None = None) 
     """Our error for an HTTP status of 400 and above and its decoded body, whichever server wrote it."""
     words, code = _words(body), _code(body)
     what = f"status {status}" + (f", {code}" if code else "")
-    if (
-        status == 413
-        or any(one in code for one in _OVERFLOW_CODES)
-        or (status < 500 and _OVERFLOW.search(words))
-    ):
+    if status == 413 or any(one in code for one in _OVERFLOW_CODES) or (status < 500 and _OVERFLOW.search(words)):
         return ContextOverflow(f"the request is longer than {model} takes ({what})")
     if _FILTERED.search(code) or (status in (400, 403, 422) and _FILTERED.search(words)):
         return ContentRefused(f"the endpoint's content filter refused the request ({what})")
@@ -108,14 +104,10 @@ def _remedy(status: int, what: str, words: str, model: str) -> str:
         return f"the model endpoint refuses the key ({what}): check the environment variable that holds it"
     if status == 403:
         return f"the key may not use {model} ({what}): allow it at the endpoint, or use another key or model"
-    if status == 404 or re.search(
-        r"model\b.{0,80}(?:not (?:found|exist)|does not exist|unknown)", words, re.I | re.S
-    ):
+    if status == 404 or re.search(r"model\b.{0,80}(?:not (?:found|exist)|does not exist|unknown)", words, re.I | re.S):
         return f"the endpoint knows no model {model} or no such address ({what}): check both in config.yaml"
     if "tool" in words:
-        return (
-            f"the endpoint does no function calls with {model} ({what}): ask for calls by JSON schema instead"
-        )
+        return f"the endpoint does no function calls with {model} ({what}): ask for calls by JSON schema instead"
     return f"the endpoint refuses the request for {model} ({what}): run `bot doctor`"
 
 
@@ -171,3 +163,55 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
     except (ValueError, TypeError):
         return None
+
+
+# --- what a refusal teaches -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What one model was found to refuse."""
+
+    token_argument: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    token_argument_settled: bool = False
+    native_calls: bool = True
+    temperature: bool = True
+    reasoning_effort: bool = True
+    response_format: bool = True
+    refused_choices: frozenset[str] = frozenset()
+    largest_reply: int | None = None
+
+
+def adapted(habits: Habits, request: Mapping[str, object], status: int, code: str, words: str) -> Habits | None:
+    """The habits after a refusal of `request` with the endpoint's error code and words; None if nothing to learn.
+
+    Every change leaves something out that was in the request, or settles something, so it cannot go on for ever.
+    """
+    if status not in (400, 404, 422, 500, 501):
+        return None
+    said = f"{code} {words}"
+    limit = re.search(r"at most (\d+) completion tokens", said)
+    if limit and habits.largest_reply is None and int(limit[1]) > 0:
+        return replace(habits, largest_reply=int(limit[1]))
+    refused = re.search(r"unsupported|not support|unrecognized|unknown|unexpected|not permitted|deprecated|not allowed", said)
+    if refused and habits.token_argument in said and not habits.token_argument_settled:
+        other = "max_completion_tokens" if habits.token_argument == "max_tokens" else "max_tokens"
+        return replace(
+            habits,
+            token_argument=cast(Literal["max_tokens", "max_completion_tokens"], other),
+            token_argument_settled=True,
+        )
+    if "temperature" in request and "temperature" in said:
+        return replace(habits, temperature=False)
+    choice = request.get("tool_choice")
+    if isinstance(choice, str) and re.search(r"tool[_ ]choice", said):
+        return replace(habits, refused_choices=habits.refused_choices | {choice})
+    if "reasoning_effort" in request and "reasoning" in said:
+        return replace(habits, reasoning_effort=False)
+    if "tools" in request and re.search(
+        r"not support (?:tool|function)|(?:tool|function).{0,40}(?:not support|disabled)|auto-tool", said
+    ):
+        return replace(habits, native_calls=False)
+    if "response_format" in request and re.search(r"response[_ ]format|json[_ ]schema", said):
+        return replace(habits, response_format=False)
+    return None

@@ -112,15 +112,11 @@ def _answered(
         fresh = _fresh(short_id(raw_id) or f"call_{number}", used)
         used.add(fresh)
         sent.append(_sent_call(call, fresh))
-        answers.append(
-            {"role": "tool", "tool_call_id": fresh, "content": _result_after(position, raw_id, results)}
-        )
+        answers.append({"role": "tool", "tool_call_id": fresh, "content": _result_after(position, raw_id, results)})
     return [{"role": "assistant", "content": text, "tool_calls": sent}, *answers]
 
 
-def _result_after(
-    position: int, raw_id: str, results: Mapping[str, deque[tuple[int, ChatMessage]]]
-) -> object:
+def _result_after(position: int, raw_id: str, results: Mapping[str, deque[tuple[int, ChatMessage]]]) -> object:
     waiting = results.get(raw_id)
     while waiting:
         where, result = waiting.popleft()
@@ -191,9 +187,7 @@ def _call_schema(function: FunctionSchema) -> dict[str, object]:
     }
 
 
-def schema_messages(
-    messages: Sequence[ChatMessage], functions: Sequence[FunctionSchema]
-) -> list[dict[str, object]]:
+def schema_messages(messages: Sequence[ChatMessage], functions: Sequence[FunctionSchema]) -> list[dict[str, object]]:
     """Repaired messages without calls and results: both become JSON text, the functions a system text."""
     names: dict[str, str] = {}
     written: list[dict[str, object]] = []
@@ -208,7 +202,7 @@ def schema_messages(
             written.append({"role": "assistant", "content": _written_reply(message.get("content"), calls)})
         else:
             written.append(message)
-    note = {"role": "system", "content": _instructions(functions)}
+    note: dict[str, object] = {"role": "system", "content": _instructions(functions)}
     after_system = next((n for n, one in enumerate(written) if one["role"] not in ("system", "developer")), 0)
     if after_system:
         joined = f"{written[after_system - 1]['content']}\n\n{note['content']}"
@@ -233,10 +227,7 @@ def _written_reply(text: object, calls: Sequence[Mapping[str, object]]) -> str:
 
 
 def _instructions(functions: Sequence[FunctionSchema]) -> str:
-    described = [
-        {"function": one.name, "description": one.description, "arguments": one.parameters}
-        for one in functions
-    ]
+    described = [{"function": one.name, "description": one.description, "arguments": one.parameters} for one in functions]
     return (
         'Answer with one JSON object {"text": "..", "calls": [{"function": "..", "arguments": {..}}]}. '
         '"text" is what you say, empty if nothing; "calls" are the functions to run now, often none. Their '

@@ -25,7 +25,12 @@ class Place:
     @property
     def label(self) -> str:
         """The place in words for a prompt or a page: `direct message`, or the channel's name."""
-        return "direct message" if self.kind == "direct" else f"#{self.name or 'channel'}"
+        return place_label(self.kind, self.name)
+
+
+def place_label(kind: str, name: str) -> str:
+    """A place in words: `direct message`, or its name as a channel."""
+    return "direct message" if kind == "direct" else f"#{name or 'channel'}"
 
 
 def strictest(kinds: Iterable[Visibility]) -> Visibility:

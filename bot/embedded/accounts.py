@@ -1,7 +1,8 @@
 """Under which account the servers run, and how a program is started there.
 
-PostgreSQL refuses to run as root. So root uses an unprivileged user namespace (the files stay root's), else an
-account of its own (`keepsake`, else `nobody`; the servers' folders become that account's). Others run it directly.
+PostgreSQL refuses to run as root. So root uses an unprivileged user namespace (the files stay root's), else
+an account of its own (`keepsake`, else `nobody`; the servers' folders become that account's). Other users run
+the programs directly.
 """
 
 import os
@@ -18,9 +19,10 @@ from bot.embedded.errors import EmbeddedError
 Mode = Literal["direct", "namespace", "account"]
 MODES: tuple[Mode, ...] = ("direct", "namespace", "account")
 ACCOUNTS = ("keepsake", "nobody")
+KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 WAY_OUT = (
-    "Run the bot as an ordinary user, make an account for the servers (useradd --system keepsake), or give the "
-    "addresses of an external PostgreSQL and Redis in config.yaml."
+    "Run the bot as an ordinary user, make an account for the servers (useradd --system keepsake), or give "
+    "the addresses of an external PostgreSQL and Redis in config.yaml."
 )
 
 
@@ -54,7 +56,7 @@ class Account:
         if self.mode == "namespace":
             command += _namespace()
         command += [str(part) for part in argv]
-        bare = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
+        bare = {name: os.environ[name] for name in KEPT if name in os.environ}
         other = self.mode == "account"
         try:
             return subprocess.run(
@@ -96,20 +98,21 @@ class Account:
         Raises:
             EmbeddedError: it cannot; names the way out.
         """
-        if self.mode == "direct" or self.run(["/bin/sh", "-c", 'cd "$1"', "sh", path], timeout=10).returncode == 0:
+        if self.mode == "direct":
             return
-        raise EmbeddedError(
-            f"The servers cannot run as root, and the account that runs them ({self.name or 'a user namespace'}) "
-            f"cannot reach {path}. Choose a data folder below folders that everybody may walk through, such as "
-            f"/var/lib/keepsake, with KEEPSAKE_DATA. Or: {WAY_OUT}"
-        )
+        if self.run(["/bin/sh", "-c", 'cd "$1"', "sh", path], timeout=10).returncode != 0:
+            raise EmbeddedError(
+                f"The servers cannot run as root, and {self.name or 'an ordinary account'}, who runs them "
+                f"instead, cannot reach {path}. Choose a data folder below folders that everybody may walk "
+                f"through, such as /var/lib/keepsake, with KEEPSAKE_DATA. Or: {WAY_OUT}"
+            )
 
 
 def choose(recorded: object = None, recorded_name: object = None, forced: Mode | None = None) -> Account:
     """The account for this user: the one recorded in the data folder, else the best that works here.
 
     Args:
-        recorded: the mode that the data folder remembers; a namespace that stopped working becomes an account.
+        recorded: the mode that the data folder remembers; where namespaces ceased to work, it is an account.
         recorded_name: the account that the data folder remembers.
         forced: the mode for a new data folder (tests).
 
@@ -126,9 +129,7 @@ def choose(recorded: object = None, recorded_name: object = None, forced: Mode |
         found = _account(name)
         if found is not None and found.pw_uid != 0:
             return Account("account", name, found.pw_uid, found.pw_gid)
-    raise EmbeddedError(
-        f"PostgreSQL cannot run as root, and here is neither a user namespace nor an account to use. {WAY_OUT}"
-    )
+    raise EmbeddedError(f"PostgreSQL cannot run as root, and there is neither a user namespace nor an account here. {WAY_OUT}")
 
 
 @cache

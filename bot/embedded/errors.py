@@ -28,9 +28,9 @@ def explained(place: Path) -> Iterator[None]:
             text = f"The disk is full at {where}. Free some space, then start again."
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             text = (
-                f"{where} cannot be used: {error.strerror}. Make it writable for this user, run as the user who "
-                f"owns it, or choose another folder with KEEPSAKE_DATA."
+                f"{where} cannot be used: {error.strerror}. Make it writable for this user, run as the user "
+                f"who owns it, or choose another folder with KEEPSAKE_DATA."
             )
         else:
-            text = f"{where} cannot be used: {error.strerror or error}. Choose another folder with KEEPSAKE_DATA."
+            text = f"{where} cannot be used: {error.strerror or error}. Choose another with KEEPSAKE_DATA."
         raise EmbeddedError(text) from error

@@ -5,8 +5,8 @@
     lock, leases.json
     postgres/ redis/ logs/ run/   belong to the account that runs the servers
 
-The folder is 0700. When root runs the servers under another account it is 0710 with that account's group, because
-the account has to walk through it; everything in it stays 0600 or 0700.
+The folder is 0700. When root runs the servers under another account it is 0710 with that account's group,
+because the account has to walk through it; everything in it stays 0600 or 0700.
 """
 
 import hashlib
@@ -96,14 +96,14 @@ class Folder:
             account.take(path)
 
     def sockets(self, account: Account) -> Path:
-        """The private folder of both sockets: `run`, or one under the system's temporary folder where `run` is too
-        long or too odd for a connection string. A folder that vanished, or that somebody else made, is replaced."""
+        """The private folder of both sockets: `run`, or one under the system's temporary folder where `run`
+        is too long or too odd for an address. One that vanished, or that somebody else made, is replaced."""
         own = self.path / "run"
         if len(os.fsencode(own)) <= LONGEST_SOCKETS and re.fullmatch(r"[A-Za-z0-9_./+@~-]+", str(own)):
             own.mkdir(mode=0o700, exist_ok=True)
             account.take(own)
             return own
-        # The name holds a digest of the path, so that a copied data folder does not meet the original's servers.
+        # The digest of the path keeps a copied data folder from meeting the original's servers.
         prefix = f"keepsake-{hashlib.sha256(os.fsencode(self.path)).hexdigest()[:12]}-"
         recorded = self.state().get("sockets")
         if isinstance(recorded, str) and Path(recorded).name.startswith(prefix) and _private(recorded, account.uid):
@@ -134,14 +134,14 @@ def open_folder(path: Path) -> Folder:
     owner, user = path.stat().st_uid, os.geteuid()
     if owner != user and not (user == 0 and not any(path.iterdir())):
         raise EmbeddedError(
-            f"The data folder {path} belongs to another user (uid {owner}, this is uid {user}). Run the bot as that "
-            f"user, or choose another folder with KEEPSAKE_DATA."
+            f"The data folder {path} belongs to another user (uid {owner}, this is uid {user}). Run the bot "
+            f"as that user, or choose another folder with KEEPSAKE_DATA."
         )
     strange = [name for name in os.listdir(path) if name != "lock" and not name.endswith(".part")]
     if strange and not (path / MARKER).exists():
         raise EmbeddedError(
-            f"{path} is not empty and is not a data folder of Keepsake ({MARKER} is missing). Choose an empty or a "
-            f"new folder with KEEPSAKE_DATA."
+            f"{path} is not empty and is not a data folder of Keepsake ({MARKER} is missing). Choose an "
+            f"empty or a new folder with KEEPSAKE_DATA."
         )
     if owner != user:
         os.chown(path, user, os.getegid())
@@ -203,4 +203,4 @@ def _private(path: str, uid: int) -> bool:
 
 def _short_temporary_folder() -> str:
     given = tempfile.gettempdir()
-    return given if len(os.fsencode(given)) <= LONGEST_SOCKETS - 40 else "/tmp"  # noqa: S108 (mkdtemp makes it private)
+    return given if len(os.fsencode(given)) <= LONGEST_SOCKETS - 40 else "/tmp"

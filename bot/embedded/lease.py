@@ -1,7 +1,7 @@
 """Which processes use the servers of a data folder; the last one to leave stops them.
 
-A process is known by its number and the time it started, because numbers are used again. Entries of processes that
-died without leaving are dropped by the next one. Read and written only under the folder's lock.
+A process is known by its number and the time it started, because numbers are used again. Entries of processes
+that died without leaving are dropped by the next one. Read and written only under the folder's lock.
 """
 
 import os
@@ -40,8 +40,8 @@ def mine(token: str) -> Entry:
 
 
 def living(path: Path) -> list[Entry]:
-    """The entries whose processes still run. A damaged file counts as empty: at worst the servers stop early and the
-    next start finds all committed data."""
+    """The entries whose processes still run. A damaged file counts as empty: at worst the servers stop early,
+    and the next start finds all committed data."""
     try:
         stored = (read_json(path) or {}).get("leases")
     except EmbeddedError:

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,9 +26,10 @@ from bot.embedded.provision import PROVISION, provision, reason
 # Recovery after a crash may take this long (seconds).
 PATIENCE = 60.0
 LOG = "postgres.log"
+SOCKET = ".s.PGSQL.5432"
 LARGEST_LOG = 5_000_000
-# ERROR is below LOG here, and error texts repeat values ("invalid input syntax ...: <value>"), so they stay out;
-# terse keeps the running statement out of the report on a crashed backend.
+# ERROR is below LOG here, and error texts repeat values ("invalid input syntax ...: <value>"), so they stay
+# out; terse keeps the running statement out of the report on a crashed backend.
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -63,7 +64,7 @@ class Postgres:
 
     folder: Folder
     sockets: Path
-    passwords: dict[str, str]
+    passwords: dict[str, str] = field(repr=False)
 
     @property
     def admin_url(self) -> str:
@@ -71,7 +72,7 @@ class Postgres:
         return url("keepsake_admin", self.passwords["admin"], self.sockets, "postgres")
 
     def pid(self) -> int | None:
-        """The number of the running postmaster, or None. A number that another process now has does not count."""
+        """The running postmaster's number, or None. A number that another process now has does not count."""
         try:
             number = int((self.folder.postgres / "postmaster.pid").read_text().split("\n", 1)[0])
         except (FileNotFoundError, ValueError):
@@ -90,8 +91,7 @@ class Postgres:
             text = str(error)
             if "password authentication failed" in text:
                 raise EmbeddedError(
-                    f"{self.folder.path / 'passwords.json'} does not hold this database's passwords. Put it back from "
-                    f"a copy."
+                    f"{self.folder.path / 'passwords.json'} does not hold this database's passwords. Put it back from a copy."
                 ) from error
             return "too many clients" in text or "remaining connection slots" in text
         return True
@@ -115,8 +115,9 @@ class Postgres:
             account.take(making)
             done = account.run(
                 [
-                    programs.postgres / "initdb", "--username=keepsake_admin", "--encoding=UTF8", "--locale=C",
-                    "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--auth-local=scram-sha-256",
+                    programs.postgres / "initdb", "--username=keepsake_admin", "--encoding=UTF8",
+                    "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
+                    "--auth-local=scram-sha-256",
                     "--auth-host=scram-sha-256", "--pwfile=password", "--pgdata=pgdata",
                 ],
                 cwd=making,
@@ -139,6 +140,9 @@ class Postgres:
         while not self.answers():
             if time.monotonic() > deadline:
                 raise self._unstarted("it does not answer")
+            if self._unreachable():
+                # Whoever is attached connects again, by the new socket.
+                self.stop(programs, account)
             if self.pid() is None:
                 self._launch(programs, account)
             else:
@@ -172,9 +176,7 @@ class Postgres:
             try:
                 provision(self.admin_url, self.passwords["owner"], self.passwords["bot"])
             except psycopg.Error as error:
-                raise EmbeddedError(
-                    f"The database could not be prepared: {reason(error)}. Start again; the log is {self._log}."
-                ) from error
+                raise EmbeddedError(f"The database could not be prepared: {reason(error)}. The log is {self._log}.") from error
             self.folder.remember(provisioned=PROVISION)
 
     @property
@@ -197,11 +199,19 @@ class Postgres:
         if done.returncode != 0 and self.pid() is None:
             raise self._unstarted("pg_ctl gave up")
 
+    def _unreachable(self) -> bool:
+        """Whether the server runs but its socket was removed, as cleaners of temporary folders do."""
+        if self.pid() is None or (self.sockets / SOCKET).exists():
+            return False
+        return "ready" in (self.folder.postgres / "postmaster.pid").read_text()
+
     def _clear_stale_pid(self) -> None:
-        # PostgreSQL believes a left-over postmaster.pid whenever some process, even a zombie, has the number now.
-        pidfile = self.folder.postgres / "postmaster.pid"
-        if pidfile.exists() and not any(_lives_in(pid, self.folder.postgres) for pid in psutil.pids()):
-            pidfile.unlink(missing_ok=True)
+        # PostgreSQL believes a left-over lock file when any process, even a zombie, has the number now.
+        left = [self.folder.postgres / "postmaster.pid", self.sockets / f"{SOCKET}.lock"]
+        left = [path for path in left if path.exists()]
+        if left and not any(_lives_in(pid, self.folder.postgres) for pid in psutil.pids()):
+            for path in left:
+                path.unlink(missing_ok=True)
 
     def _unstarted(self, why: str) -> EmbeddedError:
         # Safe to show: this log never holds message text.
@@ -213,7 +223,13 @@ def _lives_in(pid: int, folder: Path) -> bool:
     """Whether a live process works in a folder, as every PostgreSQL process does in its cluster."""
     try:
         process = psutil.Process(pid)
-        return process.status() != psutil.STATUS_ZOMBIE and process.cwd() == str(folder)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        try:
+            return process.cwd() == str(folder)
+        except psutil.AccessDenied:
+            # Root in a container may not look into another account's process: better one too many.
+            return process.name() == "postgres" and process.uids().real == folder.stat().st_uid
     except psutil.Error:
         return False
 
@@ -222,9 +238,9 @@ def _check_version(cluster: Path, major: int) -> None:
     found = (cluster / "PG_VERSION").read_text().strip()
     if found != str(major):
         raise EmbeddedError(
-            f"{cluster} was made by PostgreSQL {found}, and the programs here are PostgreSQL {major}. With the former "
-            f"installation run `bot backup FILE`; then with this one, on a new data folder (KEEPSAKE_DATA), "
-            f"`bot restore FILE`."
+            f"{cluster} was made by PostgreSQL {found}, and the programs here are PostgreSQL {major}. With "
+            f"the former installation run `bot backup FILE`; then with this one, on a new data folder "
+            f"(KEEPSAKE_DATA), `bot restore FILE`."
         )
 
 

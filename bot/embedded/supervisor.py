@@ -1,12 +1,12 @@
-"""Attach to the servers of a data folder, and leave them: the first one starts them, the last one stops them.
+"""Attach to the servers of a data folder, and leave: the first one starts them, the last one stops them.
 
-The servers outlive a bot that is killed; its entry in the lease file is dropped by whoever comes or leaves next.
+The servers outlive a bot that is killed; its entry in the lease file is dropped by who comes or leaves next.
 """
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -26,12 +26,12 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Where the servers are. `admin_url` is in the maintenance database, the other two in the bot's; the addresses
-    hold passwords: never log them."""
+    """Where the servers are. `admin_url` is in the maintenance database, the other two in the bot's; the
+    addresses hold passwords: never log them."""
 
-    admin_url: str
-    owner_url: str
-    bot_url: str
+    admin_url: str = field(repr=False)
+    owner_url: str = field(repr=False)
+    bot_url: str = field(repr=False)
     redis_url: str
 
 
@@ -96,7 +96,8 @@ def attach(data: Path, *, progress: Progress = _silent, mode: Mode | None = None
             except BaseException:
                 # An interrupt too must not leave servers behind that nobody holds.
                 if not entries:
-                    pair.stop()
+                    with suppress(EmbeddedError):
+                        pair.stop()
                 raise
         return Lease(pair.addresses(), folder, entry.token)
 

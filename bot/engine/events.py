@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -22,11 +22,27 @@ class Event:
     created_at: datetime
 
 
+@dataclass(slots=True)
+class Fence:
+    """What every step of a turn is checked against. Read with the claim, moved on by each committed step.
+
+    `version` and `policy_version` are those of the memory and places that the turn's prompt is built from (cache keys too);
+    `step` is the number of the next step; `more` is None until the turn is finished, then whether more waits for its agent.
+    """
+
+    epoch: int = 0
+    version: int = 0
+    policy_version: int = 0
+    step: int = 0
+    more: bool | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to run one turn of one agent, until a claim with a higher epoch is made.
 
     `passes`, `memory_calls`, `memory_writes` and `tokens` are what an earlier, crashed run of the same turn has used.
+    `cancel_requested`: the person asked to stop before the claim. `fence` alone changes while the turn runs.
     """
 
     agent: int
@@ -45,6 +61,20 @@ class Claim:
     replied: bool
     nudged: bool
     resumed: bool
+    cancel_requested: bool = False
+    fence: Fence = field(default_factory=Fence, compare=False)
+
+    @property
+    def addressed(self) -> bool:
+        """Whether a person spoke to the bot itself, so that the turn may not end in silence."""
+        return self.origin == "person" and any(event.payload.get("addressed", True) for event in self.events)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A burst is being waited for: claim again at `until`."""
+
+    until: datetime
 
 
 class StaleTurn(Exception):

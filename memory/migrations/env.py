@@ -2,8 +2,6 @@
 
 from alembic import context
 
-context.configure(
-    connection=context.config.attributes["connection"], version_table_schema="keepsake", transactional_ddl=True
-)
+context.configure(connection=context.config.attributes["connection"], version_table_schema="keepsake", transactional_ddl=True)
 with context.begin_transaction():
     context.run_migrations()

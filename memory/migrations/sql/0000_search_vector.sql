@@ -3,9 +3,16 @@
 -- written without spaces (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer) are indexed by characters and pairs.
 -- The fixed search_path lets a restored dump compute the generated columns.
 
--- The text in the one form that is compared: lower case, compatibility forms and accents levelled.
+-- The text in the one form that is compared: lower case, compatibility forms and accents levelled, punctuation
+-- beyond ASCII a space (PostgreSQL's parser may take it for letters) and every emoji a word of its own.
 CREATE FUNCTION search_plain(value text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-AS $$ SELECT normalize(regexp_replace(normalize(lower(value), NFKD), '[\u0300-\u036f]', '', 'g'), NFC) $$;
+AS $$
+  SELECT regexp_replace(
+    regexp_replace(
+      normalize(regexp_replace(normalize(lower(value), NFKD), '[\u0300-\u036f]', '', 'g'), NFC),
+      '[\u0080-\u00bf\u2000-\u206f\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u30fb\ufe00-\ufe0f\ufeff]', ' ', 'g'),
+    '([\u2190-\u2bff\U0001f000-\U0001fbff])', ' \1 ', 'g')
+$$;
 
 -- The words of a text. Of an unspaced run a row keeps every character and every pair, a query only the pairs
 -- (or the character that stands alone): a pair says more, and a single character must still be findable.
@@ -13,7 +20,7 @@ CREATE FUNCTION search_words(value text, for_row boolean) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = keepsake, pg_temp
 AS $$
 DECLARE
-  unspaced CONSTANT text := '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff'
+  unspaced CONSTANT text := '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff'
     '\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f';
   plain CONSTANT text := search_plain(value);
   -- slashes, underscores and a hyphen before a digit join words that people search for apart

@@ -395,7 +395,9 @@ BEGIN
     END;
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
     EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
-    EXECUTE format('CREATE POLICY %I ON %I TO keepsake_bot USING (%s) WITH CHECK (%s)', t || '_own', t, rule, written);
+    EXECUTE format('CREATE POLICY %I ON %I TO keepsake_bot USING (%s) WITH CHECK (%s)', t || '_own', t, rule, rule);
+    -- What may be read is more than what may be made: a turn makes rows of its own place only.
+    EXECUTE format('CREATE POLICY %I ON %I AS RESTRICTIVE FOR INSERT TO keepsake_bot WITH CHECK (%s)', t || '_made', t, written);
     EXECUTE format('CREATE POLICY %I ON %I TO keepsake_owner USING (true) WITH CHECK (true)', t || '_owner', t);
   END LOOP;
 END $$;

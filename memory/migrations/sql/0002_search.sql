@@ -41,7 +41,7 @@ DECLARE
   mine CONSTANT text := 'm.agent_id = $1 AND (m.place_id = ANY ($2) OR (m.visibility = ''public'' AND m.place_id = ANY ($3))'
     || ' OR (m.shareable AND m.place_id = ANY ($4)))' || CASE source WHEN 'messages' THEN ' AND m.searchable' ELSE '' END;
   wanted CONSTANT text := '($5 IS NULL OR m.created_at < $5) AND ($6 IS NULL OR m.created_at >= $6) AND '
-    || CASE source WHEN 'messages' THEN '($7 IS NULL OR m.role = ANY ($7))' ELSE '($8 IS NULL OR m.tags && $8)' END;
+    || CASE source WHEN 'messages' THEN '($7 IS NULL OR CASE m.kind WHEN ''quote'' THEN ''quote'' ELSE m.role END = ANY ($7))' ELSE '($8 IS NULL OR m.tags && $8)' END;
   thread CONSTANT text := CASE source WHEN 'messages' THEN 'm.conversation_id AS thread, m.position AS step' ELSE 'm.id AS thread, 0::bigint AS step' END;
   link CONSTANT text := CASE source WHEN 'messages' THEN 'e.message_id' ELSE 'e.passage_id' END;
   few boolean;
@@ -80,46 +80,50 @@ BEGIN
       || ' FROM embeddings e JOIN %2$I m ON m.id = %3$s WHERE e.agent_id = $1 AND e.model_id = %4$s AND %5$s AND %6$s'
       || ' ORDER BY e.embedding::halfvec(%1$s) <=> $11::halfvec(%1$s) LIMIT 200', dims, source, link, model, mine, wanted);
   END IF;
-  candidates := CASE WHEN few THEN '' ELSE ' AND m.id IN (SELECT id FROM words UNION SELECT id FROM near UNION SELECT id FROM found)' END;
+  candidates := CASE WHEN few THEN '' ELSE
+    ' AND m.id = ANY (ARRAY(SELECT id FROM words UNION SELECT id FROM near UNION SELECT id FROM found))' END;
 
+  -- Unions, groups and windows instead of joins: a new database has no statistics, and a planner that expects one row
+  -- would loop over all pairs.
   RETURN QUERY EXECUTE format($q$
     WITH hits AS MATERIALIZED (
       SELECT term, hit.id FROM unnest($12) term
       CROSS JOIN LATERAL (SELECT m.id FROM %1$I m WHERE m.tsv @@ search_query(term) AND %2$s) hit
-    ), weights AS MATERIALIZED (
-      SELECT term, ln(1 + (greatest($13 - count(*), 0) + 0.5) / (count(*) + 0.5))::float8 AS weight FROM hits GROUP BY term
     ), words AS MATERIALIZED (
-      SELECT hits.id, sum(weight) AS words, count(*) AS terms FROM hits JOIN weights USING (term) GROUP BY hits.id
+      SELECT h.id, count(*) AS terms, sum(ln(1 + (greatest($13 - h.rows, 0) + 0.5) / (h.rows + 0.5)))::float8 AS words
+      FROM (SELECT hits.id, count(*) OVER (PARTITION BY term) AS rows FROM hits) h GROUP BY h.id
     ), found AS MATERIALIZED (
-      SELECT m.id FROM words JOIN %1$I m ON m.id = words.id WHERE words.terms >= $15 AND search_contains(m.content, $14)
+      SELECT m.id FROM %1$I m WHERE m.id = ANY (ARRAY(SELECT words.id FROM words WHERE terms >= $15)) AND search_contains(m.content, $14)
       UNION ALL
       SELECT m.id FROM %1$I m WHERE %2$s AND %3$s AND NOT (SELECT EXISTS (SELECT FROM words)) AND search_contains(m.content, $14)
     ), near AS MATERIALIZED (
       %4$s
     ), scored AS MATERIALIZED (
-      SELECT m.id, %5$s, %3$s AS wanted, coalesce(words.words, 0) AS words, near.closeness,
-             coalesce(near.closeness, %8$s) AS reckoned
-      FROM %1$I m LEFT JOIN words ON words.id = m.id LEFT JOIN near ON near.id = m.id
-      WHERE %2$s %6$s
-    ), spread AS (
-      SELECT avg(words) AS words, stddev_pop(words) AS words_sd, avg(reckoned) AS closeness, stddev_pop(reckoned) AS closeness_sd FROM scored
+      SELECT part.id, max(part.thread) AS thread, max(part.step) AS step, bool_or(part.wanted) AS wanted,
+             coalesce(max(part.words), 0) AS words, max(part.closeness) AS closeness, bool_or(part.found) AS first
+      FROM (
+        SELECT m.id, %5$s, %3$s AS wanted, NULL::float8 AS words, NULL::float8 AS closeness, false AS found FROM %1$I m WHERE %2$s %6$s
+        UNION ALL SELECT words.id, NULL, NULL, NULL, words.words, NULL, false FROM words
+        UNION ALL SELECT near.id, NULL, NULL, NULL, NULL, near.closeness, false FROM near
+        UNION ALL SELECT found.id, NULL, NULL, NULL, NULL, NULL, true FROM found
+      ) part
+      GROUP BY part.id HAVING count(part.thread) > 0
+    ), reckoned AS (
+      SELECT s.*, coalesce(s.closeness, %8$s(s.closeness) OVER ()) AS reckoned FROM scored s
     ), blended AS (
-      SELECT s.id, s.thread, s.step, s.wanted, s.words, s.closeness,
-             coalesce((s.reckoned - spread.closeness) / nullif(spread.closeness_sd, 0), 0) AS nearness,
-             $16 * coalesce((s.reckoned - spread.closeness) / nullif(spread.closeness_sd, 0), 0)
-             + (1 - $16) * coalesce((s.words - spread.words) / nullif(spread.words_sd, 0), 0) AS own
-      FROM scored s CROSS JOIN spread
+      SELECT r.*, coalesce((r.reckoned - avg(r.reckoned) OVER every) / nullif(stddev_pop(r.reckoned) OVER every, 0), 0) AS z_meaning,
+             coalesce((r.words - avg(r.words) OVER every) / nullif(stddev_pop(r.words) OVER every, 0), 0) AS z_words
+      FROM reckoned r WINDOW every AS ()
+    ), own AS (
+      SELECT b.*, $16 * b.z_meaning + (1 - $16) * b.z_words AS own FROM blended b
     ), eased AS (
-      SELECT b.id, b.wanted, b.words, b.closeness, b.nearness,
-             row_number() OVER (PARTITION BY b.wanted ORDER BY b.closeness DESC NULLS LAST, b.id) AS rank,
-             %7$s AS score
-      FROM blended b
-      WINDOW talk AS (PARTITION BY b.thread ORDER BY b.step)
+      SELECT b.*, row_number() OVER (PARTITION BY b.wanted ORDER BY b.closeness DESC NULLS LAST, b.id) AS rank, %7$s AS score
+      FROM own b WINDOW talk AS (PARTITION BY b.thread ORDER BY b.step)
     ), matched AS MATERIALIZED (
-      SELECT e.id, e.score, found.id IS NOT NULL AS first
-      FROM eased e LEFT JOIN found ON found.id = e.id
-      WHERE e.wanted AND (e.words > 0 OR found.id IS NOT NULL
-        OR (e.closeness >= $17 AND e.rank <= 50 AND (e.rank <= 10 OR e.nearness >= 1)))
+      -- rounded, so that the order of adding up floats can never reorder rows between two pages
+      SELECT e.id, round(e.score * 1e6) / 1e6 AS score, e.first FROM eased e
+      WHERE e.wanted AND (e.words > 0 OR e.first
+        OR (e.closeness >= $17 AND e.rank <= 50 AND (e.rank <= 10 OR e.z_meaning >= 1)))
     )
     SELECT page.id, page.score, counted.total
     FROM (SELECT count(*) AS total FROM matched) counted
@@ -133,22 +137,24 @@ BEGIN
       + CASE WHEN b.step - lag(b.step, 2) OVER talk <= 12 THEN 0.25 * lag(b.own, 2) OVER talk ELSE 0 END
       + CASE WHEN lead(b.step, 2) OVER talk - b.step <= 12 THEN 0.25 * lead(b.own, 2) OVER talk ELSE 0 END' ELSE 'b.own' END,
     -- a row without a vector counts as average, a row beyond the nearest 200 as the farthest of those
-    CASE WHEN few THEN '(SELECT avg(closeness) FROM near)' ELSE '(SELECT min(closeness) FROM near)' END)
+    CASE WHEN few THEN 'avg' ELSE 'min' END)
   USING current_agent(), whole_places(), public_places(), shared_places(), before, after, only_roles, only_tags, lim, off,
     query_embedding, terms, size, phrases, needed, meaning_share, floor;
 END $$;
 REVOKE ALL ON FUNCTION search_ranked FROM PUBLIC;
 
--- One page of recall storage, best first. `after` is inclusive, `before` is not. A blank query without a vector lists the newest first.
+-- One page of recall storage, best first. `after` is inclusive, `before` is not; of the roles, `quote` means somebody else's
+-- quoted words. A blank query without a vector lists the newest first.
 CREATE FUNCTION search_messages(
   query text, query_embedding halfvec DEFAULT NULL, model integer DEFAULT NULL, roles text[] DEFAULT NULL,
   before timestamptz DEFAULT NULL, after timestamptz DEFAULT NULL, lim integer DEFAULT 10, off integer DEFAULT 0,
   meaning_share float8 DEFAULT 0.5, floor float8 DEFAULT 0, exact_limit integer DEFAULT 20000
-) RETURNS TABLE (id bigint, score float8, total bigint, content text, author_name text, role text, kind text, created_at timestamptz,
+) RETURNS TABLE (id bigint, score float8, total bigint, content text, author_name text, role text, kind text, visibility text, created_at timestamptz,
   place_id bigint, place_kind text, place_name text, platform text, workspace text)
 LANGUAGE sql SECURITY DEFINER SET search_path = keepsake, public, pg_temp
 AS $$
-  SELECT r.id, r.score, r.total, m.content, m.author_name, m.role, m.kind, m.created_at, p.id, p.kind, p.name, p.platform, p.workspace
+  SELECT r.id, r.score, r.total, m.content, m.author_name, m.role, m.kind, m.visibility, m.created_at,
+     p.id, p.kind, p.name, p.platform, p.workspace
   FROM search_ranked('messages', query, query_embedding, model, roles, NULL, before, after, lim, off, meaning_share, floor, exact_limit)
     WITH ORDINALITY r (id, score, total, nth)
   LEFT JOIN messages m ON m.id = r.id LEFT JOIN places p ON p.id = m.place_id
@@ -160,11 +166,12 @@ CREATE FUNCTION search_passages(
   query text, query_embedding halfvec DEFAULT NULL, model integer DEFAULT NULL, tags text[] DEFAULT NULL,
   before timestamptz DEFAULT NULL, after timestamptz DEFAULT NULL, lim integer DEFAULT 10, off integer DEFAULT 0,
   meaning_share float8 DEFAULT 0.5, floor float8 DEFAULT 0, exact_limit integer DEFAULT 20000
-) RETURNS TABLE (id bigint, score float8, total bigint, content text, author_name text, tags_of text[], created_at timestamptz,
+) RETURNS TABLE (id bigint, score float8, total bigint, content text, author_name text, tags_of text[], visibility text, created_at timestamptz,
   place_id bigint, place_kind text, place_name text, platform text, workspace text)
 LANGUAGE sql SECURITY DEFINER SET search_path = keepsake, public, pg_temp
 AS $$
-  SELECT r.id, r.score, r.total, a.content, a.author_name, a.tags, a.created_at, p.id, p.kind, p.name, p.platform, p.workspace
+  SELECT r.id, r.score, r.total, a.content, a.author_name, a.tags, a.visibility, a.created_at,
+     p.id, p.kind, p.name, p.platform, p.workspace
   FROM search_ranked('passages', query, query_embedding, model, NULL, tags, before, after, lim, off, meaning_share, floor, exact_limit)
     WITH ORDINALITY r (id, score, total, nth)
   LEFT JOIN passages a ON a.id = r.id LEFT JOIN places p ON p.id = a.place_id

@@ -99,6 +99,9 @@ END $$;
 
 -- Inbox -----------------------------------------------------------------------------------------------
 
+-- The agent row is locked FOR NO KEY UPDATE throughout: its holders exclude each other, but not the key locks that every insert
+-- with a foreign key to agents takes. FOR UPDATE would deadlock two transactions that both inserted before they asked for it.
+
 -- Takes one event in. The agent row lock gives the gapless number and makes the wake flag exact.
 -- p_burst_ms: how long after it more of the same burst is waited for; zero for what must not wait.
 -- No event id: a redelivery, an event of an erased person, or no such agent; nothing was stored.
@@ -108,7 +111,7 @@ RETURNS TABLE (event_id bigint, need_wake boolean)
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE a agents; new_id bigint;
 BEGIN
-  SELECT * INTO a FROM agents WHERE id = p_agent FOR UPDATE;
+  SELECT * INTO a FROM agents WHERE id = p_agent FOR NO KEY UPDATE;
   IF NOT FOUND OR EXISTS (SELECT 1 FROM erased_events WHERE hash = p_erased AND until > p_now) THEN
     RETURN QUERY SELECT NULL::bigint, false; RETURN;
   END IF;
@@ -133,14 +136,15 @@ LANGUAGE plpgsql SECURITY DEFINER AS $$
 #variable_conflict use_column
 DECLARE a agents; t turns; chosen bigint[]; first events; run_place bigint; ready timestamptz; alive boolean;
 BEGIN
-  SELECT * INTO a FROM agents WHERE id = p_agent FOR UPDATE;
+  SELECT * INTO a FROM agents WHERE id = p_agent FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   UPDATE agents SET epoch = a.epoch + 1 WHERE id = p_agent;
   SELECT * INTO t FROM turns WHERE agent_id = p_agent AND state = 'running';
   IF FOUND THEN
     UPDATE events SET status = 2, done_at = p_now, last_error = CASE WHEN last_error = '' THEN 'worker died' ELSE last_error END
       WHERE events.turn_id = t.id AND status = 0 AND attempts >= p_max_attempts;
-    IF FOUND AND t.origin = 'person' AND NOT t.replied THEN
+    IF FOUND AND t.origin = 'person' AND NOT t.replied AND NOT t.cancel_requested AND EXISTS (
+        SELECT 1 FROM events WHERE events.turn_id = t.id AND status = 2 AND coalesce((payload->>'addressed')::boolean, true)) THEN
       INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
         SELECT p_agent, t.place_id, platform, external_id, t.id, -2, 0, p_apology, p_now FROM places WHERE id = t.place_id
         ON CONFLICT DO NOTHING;
@@ -186,7 +190,7 @@ CREATE FUNCTION commit_step(p_agent bigint, p_epoch bigint, p_version bigint, p_
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE a agents; v record;
 BEGIN
-  SELECT * INTO a FROM agents WHERE id = p_agent FOR UPDATE;
+  SELECT * INTO a FROM agents WHERE id = p_agent FOR NO KEY UPDATE;
   IF NOT FOUND OR a.epoch <> p_epoch THEN RETURN 'stale'; END IF;
   SELECT * INTO v FROM versions(p_agent);
   IF a.version <> p_version OR v.policy_version <> p_policy_version THEN RETURN 'changed'; END IF;
@@ -198,25 +202,25 @@ END $$;
 CREATE FUNCTION release_turn(p_agent bigint, p_turn bigint, p_epoch bigint, p_error text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-  PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR UPDATE;
+  PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR NO KEY UPDATE;
   IF FOUND THEN
     UPDATE events SET attempts = greatest(attempts - 1, 0), last_error = p_error WHERE turn_id = p_turn AND status = 0;
   END IF;
 END $$;
 
--- Ends a turn inside its last step, under the epoch. Returns whether more waits; if not, the wake flag is down.
+-- Ends a turn inside its last step, under the epoch, and raises the version, as the last step changes memory too. Returns whether more waits; if not, the wake flag is down.
 -- Null: stale epoch, nothing was done.
 CREATE FUNCTION finish_turn(p_agent bigint, p_turn bigint, p_epoch bigint, p_state text, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE more boolean;
 BEGIN
-  PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR UPDATE;
+  PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN NULL; END IF;
   UPDATE events SET status = CASE p_state WHEN 'done' THEN 1 WHEN 'cancelled' THEN 3 ELSE 2 END, done_at = p_now
     WHERE turn_id = p_turn AND status = 0;
   UPDATE turns SET state = p_state, finished_at = p_now WHERE id = p_turn AND state = 'running';
   more := EXISTS (SELECT 1 FROM events WHERE agent_id = p_agent AND status = 0);
-  UPDATE agents SET wake = more WHERE id = p_agent AND wake <> more;
+  UPDATE agents SET wake = more, version = version + 1 WHERE id = p_agent;
   RETURN more;
 END $$;
 
@@ -225,7 +229,7 @@ CREATE FUNCTION cancel_work(p_agent bigint, p_place bigint, p_now timestamptz) R
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE n integer; r integer;
 BEGIN
-  PERFORM 1 FROM agents WHERE id = p_agent FOR UPDATE;
+  PERFORM 1 FROM agents WHERE id = p_agent FOR NO KEY UPDATE;
   UPDATE events SET status = 3, done_at = p_now WHERE agent_id = p_agent AND place_id = p_place AND status = 0 AND origin = 'person' AND turn_id IS NULL;
   GET DIAGNOSTICS n = ROW_COUNT;
   UPDATE turns SET cancel_requested = true WHERE agent_id = p_agent AND place_id = p_place AND state = 'running';
@@ -257,7 +261,7 @@ LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE e record; was boolean;
 BEGIN
   FOR e IN SELECT id, events.agent_id AS agent FROM events WHERE status = 2 AND (p_event IS NULL OR id = p_event) ORDER BY events.agent_id, id LOOP
-    SELECT wake INTO was FROM agents WHERE id = e.agent FOR UPDATE;
+    SELECT wake INTO was FROM agents WHERE id = e.agent FOR NO KEY UPDATE;
     UPDATE events SET status = 0, attempts = 0, last_error = '', done_at = NULL, turn_id = NULL WHERE id = e.id;
     UPDATE agents SET wake = true WHERE id = e.agent;
     RETURN QUERY SELECT e.id, e.agent, NOT was;
@@ -267,7 +271,8 @@ END $$;
 -- Outbox ----------------------------------------------------------------------------------------------
 
 -- Takes the head of each channel of a platform that has something to send, at most p_limit; a head that has been
--- "sending" since before p_doubtful is taken again, to be looked up before it is sent.
+-- "sending" since before p_doubtful, or whose not_before a sender set when it did not learn the outcome, is taken again, to be
+-- looked up before it is sent.
 -- p_channels null: all channels of the platform.
 CREATE FUNCTION claim_outbox(p_platform text, p_channels text[], p_limit integer, p_now timestamptz, p_doubtful timestamptz)
 RETURNS TABLE (outbox_id bigint, agent_id bigint, place_id bigint, doubtful boolean)
@@ -278,9 +283,9 @@ LANGUAGE sql SECURITY DEFINER AS $$
     ORDER BY channel, id),
   taken AS (
     SELECT o.id, o.state AS old_state FROM outbox o JOIN heads USING (id)
-    WHERE (o.state = 'waiting' AND coalesce(o.not_before, p_now) <= p_now) OR (o.state = 'sending' AND o.sending_since < p_doubtful)
+    WHERE (o.state = 'waiting' AND coalesce(o.not_before, p_now) <= p_now) OR (o.state = 'sending' AND (o.sending_since < p_doubtful OR o.not_before <= p_now))
     ORDER BY o.id LIMIT p_limit FOR UPDATE OF o SKIP LOCKED)
-  UPDATE outbox o SET state = 'sending', sending_since = p_now, attempts = attempts + 1
+  UPDATE outbox o SET state = 'sending', sending_since = p_now, not_before = NULL, attempts = attempts + 1
     FROM taken WHERE o.id = taken.id
   RETURNING o.id, o.agent_id, o.place_id, taken.old_state = 'sending'
 $$;

@@ -1,0 +1,211 @@
+"""The terminal as a platform: interactive with a prompt, or a pipe in which each line is answered before the next is read.
+
+A person's console is their direct message. A terminal cannot be asked what it has shown, so after a crash a reply whose printing is
+doubtful is printed again: at least once, never lost.
+"""
+
+import asyncio
+import os
+import re
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from typing import TextIO
+from uuid import uuid4
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from adapters.base import Command, Incoming, Outgoing, Person, PlaceOf, Receive, TryLater
+
+PLATFORM = "console"
+LIMIT = 1_000_000
+"""Characters of one message: a terminal takes any length."""
+CHUNK = 65_536
+
+# CSI, OSC and the other string sequences, two-character escapes; then every other control character but newline and tab, and
+# what turns the reading direction of the rest of the line around.
+_SEQUENCES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?"
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e]")
+
+
+def printable(text: str) -> str:
+    """Text that cannot steer the terminal: what a model writes is not trusted."""
+    text = _CONTROLS.sub("", _SEQUENCES.sub("", text))
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def readable(text: str) -> str:
+    """Text as typed, without halves of characters; bytes that are no UTF-8 become the replacement character."""
+    if not re.search(r"[\ud800-\udfff]", text):
+        return text
+    return re.sub(r"[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)
+
+
+class Lines:
+    """Lines of a file descriptor, read only when asked for, without a thread that stands in the way of leaving.
+
+    A daemon thread per read does the waiting; the descriptor is read raw, because a buffered reader's lock would be held by
+    that thread when the interpreter ends.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._rest = b""
+        self._ended = False
+
+    async def next(self) -> str | None:
+        """The next line without its end, or None at the end of the input."""
+        while b"\n" not in self._rest and not self._ended:
+            chunk = await self._chunk()
+            self._ended = not chunk
+            self._rest += chunk
+        if not self._rest:
+            return None
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", "replace").rstrip("\r")
+
+    async def _chunk(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bytes] = loop.create_future()
+
+        def give(chunk: bytes) -> None:
+            if not done.done():
+                done.set_result(chunk)
+
+        def read() -> None:
+            try:
+                chunk = os.read(self._descriptor, CHUNK)
+            except OSError:  # the terminal is gone
+                chunk = b""
+            try:
+                loop.call_soon_threadsafe(give, chunk)
+            except RuntimeError:  # the loop has closed: nobody waits any more
+                return
+
+        threading.Thread(target=read, name="stdin", daemon=True).start()
+        return await done
+
+
+class ConsoleAdapter:
+    """One terminal of one person.
+
+    Args:
+        person: who sits there, by the operating system or the configuration.
+        channel: the place's id, `<user>`, or `<user>:1` for a second terminal of the same person at the same time.
+        name: what the bot is called, shown before its messages.
+        settled: returns when nothing of this channel waits for an answer or for sending any more.
+        lines: where to read in pipe mode; None: interactive, with a prompt.
+    """
+
+    platform = PLATFORM
+    limit = LIMIT
+
+    def __init__(
+        self,
+        person: Person,
+        channel: str,
+        *,
+        name: str,
+        settled: Callable[[], Awaitable[None]],
+        lines: Lines | None,
+        out: TextIO | None = None,
+    ) -> None:
+        self.person = person
+        self.place = PlaceOf(PLATFORM, "", "", channel, "direct", name=person.name)
+        self._name = printable(name)
+        self._settled = settled
+        self._lines = lines
+        self._out = out
+        self._working = 0
+        self._left = asyncio.Event()
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """This terminal alone: another process's person sits at another one."""
+        return (self.place.external_id,)
+
+    async def run(self, receive: Receive, command: Command) -> None:
+        """Read until /quit, Ctrl-D, or the end of the pipe (after its last answer)."""
+        if self._lines is None:
+            await self._interactive(receive, command)
+        else:
+            await self._pipe(self._lines, receive, command)
+
+    async def _pipe(self, lines: Lines, receive: Receive, command: Command) -> None:
+        await self._settled()  # what a crash left unanswered comes first
+        while not self._left.is_set() and (line := await lines.next()) is not None:
+            if not await self._take(line, receive, command):
+                return
+            await self._settled()
+
+    async def _interactive(self, receive: Receive, command: Command) -> None:
+        session: PromptSession[str] = PromptSession(history=InMemoryHistory(), erase_when_done=False)
+        self._print(f"{self._name} is here. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
+        with patch_stdout(raw=False):
+            while not self._left.is_set():
+                try:
+                    line = await session.prompt_async(
+                        "> ", bottom_toolbar=self._toolbar, refresh_interval=0.3, handle_sigint=False
+                    )
+                except KeyboardInterrupt:
+                    said = await command(self.person, self.place, "/stop")
+                    self._print(said if self._working and said else "(Ctrl-D leaves.)")
+                    continue
+                except EOFError:
+                    return
+                if not await self._take(line, receive, command):
+                    return
+
+    async def _take(self, line: str, receive: Receive, command: Command) -> bool:
+        """One line: nothing, a command, or a message. False when the person leaves."""
+        text = readable(line).strip()
+        if not text:
+            return True
+        if text.casefold() == "/quit":
+            return False
+        answer = await command(self.person, self.place, text)
+        if answer is None:
+            key = f"{self.place.external_id}:{uuid4().hex}"
+            await receive(Incoming("message", self.person, self.place, key, datetime.now(UTC), text=text))
+        elif answer:
+            self._print(answer)
+        return True
+
+    def _toolbar(self) -> str | None:
+        return f" {self._name} is thinking … (Ctrl-C stops)" if self._working else None
+
+    def _print(self, text: str) -> None:
+        # Looked up at each call: while a prompt is open, standard output is the one that prints above it.
+        print(printable(text), file=self._out or sys.stdout, flush=True)  # noqa: T201 - the terminal is this platform's wire
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Print a reply. Raises TryLater when nobody reads any more: it is printed at the next start."""
+        try:
+            self._print(outgoing.text if self._lines is not None else f"{self._name}: {outgoing.text}")
+        except (BrokenPipeError, ValueError) as error:
+            self._left.set()
+            raise TryLater(3600) from error
+        return f"{outgoing.channel}-{outgoing.outbox_id}"
+
+    async def find(self, outgoing: Outgoing) -> str | None:  # noqa: ARG002 - the contract's signature
+        """Never known: see the module's docstring."""
+        return None
+
+    def working(self, channel: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002
+        """Show that the agent thinks while the context is open."""
+
+        @asynccontextmanager
+        async def shown() -> AsyncIterator[None]:
+            self._working += 1
+            try:
+                yield
+            finally:
+                self._working -= 1
+
+        return shown()

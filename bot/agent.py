@@ -1,0 +1,274 @@
+"""The agent: one turn from claimed events to the yield, pass by pass.
+
+Each pass builds the main context, asks the model with no connection held, and commits what came of it as one step: the assistant's
+message, the results of its calls, changes of memory, replies for the outbox, usage and counters. A crashed turn goes on from its last
+step; a step that finds the memory or the place's policy changed meanwhile is thrown away and its prompt built anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from bot import executor
+from bot.calls import Call
+from bot.engine import turns
+from bot.engine.events import Claim, ContextChanged, TryAgainLater, TurnCancelled
+from bot.engine.signals import Outbound
+from bot.executor import Outcome, Planned, Ran, Used
+from bot.functions import SCHEMAS
+from bot.functions.context import CallContext
+from bot.llm import (
+    ContentRefused,
+    ContextOverflow,
+    ModelClient,
+    ModelError,
+    ModelRejected,
+    ModelUnavailable,
+    Reply,
+    ToolChoice,
+    Usage,
+)
+from bot.pressure import Pressure, record_usage
+from bot.running_turn import AgentSettings, RunningTurn
+from memory import agent_state, queue_manager
+from memory.agent_state import AgentState
+from memory.cache import Cache
+from memory.db import Database
+from memory.embedding import Meaning, QueryVector
+from memory.main_context import MainContext
+from memory.messages import Draft
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+NUDGE = "The person still waits for an answer. Reply now in plain text."
+REBUILDS = 5
+"""How often one pass is made again because its prompt had become stale."""
+
+
+class Agent:
+    """Runs turns of any agent; holds nothing of one between turns."""
+
+    def __init__(
+        self,
+        db: Database,
+        cache: Cache,
+        model: ModelClient,
+        meaning: Meaning,
+        settings: AgentSettings,
+        pressure: Pressure,
+        *,
+        clock: Callable[[], datetime],
+        limits: Mapping[str, int],
+        outbound: Outbound | None = None,
+    ) -> None:
+        """`clock` gives the time (aware), `limits` the most characters of a message by platform; `outbound` is told of new replies."""
+        self._db = db
+        self._cache = cache
+        self._model = model
+        self._meaning = meaning
+        self._settings = settings
+        self._pressure = pressure
+        self._clock = clock
+        self._limits = limits
+        self._outbound = outbound
+
+    # The turn ----------------------------------------------------------------------------------------
+
+    async def turn(self, claim: Claim) -> None:
+        """Run a claimed turn to its end.
+
+        Raises StaleTurn, TurnCancelled and TryAgainLater; anything else is a fault that the worker counts against the events.
+        """
+        turn = await self._begin(claim)
+        while not await self._stable(turn, self._pass):
+            if await turns.cancelled(self._db, claim):
+                raise TurnCancelled
+        await agent_state.store(self._cache, turn.state, claim.fence.version, claim.fence.policy_version)
+
+    async def _begin(self, claim: Claim) -> RunningTurn:
+        used = Used(claim.passes, claim.memory_calls, claim.memory_writes, claim.tokens)
+        started = asyncio.get_running_loop().time()
+        turn = RunningTurn(claim, await self._load(claim), used, claim.replied, claim.nudged, started)
+        await self._stable(turn, self._append_events)
+        return turn
+
+    def _step(self, claim: Claim, now: datetime | None = None) -> AbstractAsyncContextManager[turns.Step]:
+        return turns.step(self._db, claim, now=now or self._clock(), limits=self._limits, outbound=self._outbound)
+
+    async def _append_events(self, turn: RunningTurn) -> None:
+        async with self._step(turn.claim) as step:
+            state = await queue_manager.append_events(step.connection, turn.state, turn.claim.events, turn=turn.claim.turn)
+        turn.state = state
+
+    async def _load(self, claim: Claim) -> AgentState:
+        return await agent_state.load(
+            self._db, self._cache, agent=claim.agent, conversation=claim.conversation, place=claim.place, version=claim.fence.version,
+            policy_version=claim.fence.policy_version,
+        )  # fmt: skip
+
+    async def _stable(self, turn: RunningTurn, act: Callable[[RunningTurn], Awaitable[T]]) -> T:
+        """Do something that ends in a step, again from a new state when the old one had become stale."""
+        for _ in range(REBUILDS):
+            try:
+                return await act(turn)
+            except ContextChanged:
+                await turns.refresh(self._db, turn.claim)
+                turn.state = await self._load(turn.claim)
+        raise TryAgainLater("memory kept changing during the turn")
+
+    # One pass ----------------------------------------------------------------------------------------
+
+    async def _pass(self, turn: RunningTurn) -> bool:
+        """One model call and the step it comes to. Returns whether the turn is over."""
+        settings = self._settings
+        seconds = asyncio.get_running_loop().time() - turn.started
+        last = turn.used.exhausted(settings.bounds, seconds)
+        context = await self._pressure.fit(turn)
+        try:
+            reply = await self._ask(turn, context, "none" if last else "auto")
+        except ContextOverflow:
+            self._pressure.margin.overflowed()
+            await self._pressure.flush(turn, context)
+            return False
+        except ContentRefused:
+            return await self._close(turn, settings.refused_line)
+        bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds
+        planned = executor.plan(reply.calls, turn.used, bounds)
+        vectors = {text: vector for text in executor.queries(planned) if (vector := await self._meaning.of(text))}
+        return await self._commit(turn, reply, planned, vectors, last=last)
+
+    async def _commit(
+        self, turn: RunningTurn, reply: Reply, planned: Sequence[Planned], vectors: Mapping[str, QueryVector], *, last: bool
+    ) -> bool:
+        claim, now = turn.claim, self._clock()
+        async with self._step(claim, now) as step:
+            call = CallContext(step.connection, claim, turn.state, now, vectors, self._settings.page_size)
+            ran = await executor.run(planned, call)
+            outcome = executor.decide(
+                reply.text or "",
+                ran,
+                call.said,
+                silent=call.silent,
+                claim=claim,
+                replied=turn.replied,
+                nudged=turn.nudged,
+                last=last,
+            )
+            say = (self._settings.apology,) if outcome.ending == "apologise" else outcome.say
+            drafts = drafts_of(reply.calls, ran, outcome, said=call.said, apology=self._settings.apology)
+            state = await queue_manager.append(
+                step.connection, call.state, drafts, at=now, turn=claim.turn, visibility=call.visibility
+            )
+            used = _after(turn.used, reply.usage, ran)
+            step.passes, step.tokens = 1, reply.usage.prompt_tokens + reply.usage.completion_tokens
+            step.memory_calls = used.memory_calls - turn.used.memory_calls
+            step.memory_writes = used.memory_writes - turn.used.memory_writes
+            step.nudged = outcome.ending == "nudge"
+            await record_usage(step.connection, claim, "chat", reply.model or self._settings.chat_model, reply.usage, now)
+            for text in say:
+                await step.reply(text, _reply_to(claim))
+            if outcome.ending in ("yield", "apologise"):
+                step.finish = "done"
+        turn.state, turn.used = state, used
+        turn.replied |= bool(say)
+        turn.nudged |= outcome.ending == "nudge"
+        return outcome.ending in ("yield", "apologise")
+
+    async def _close(self, turn: RunningTurn, line: str) -> bool:
+        """End the turn with a fixed line to whoever addressed the bot."""
+        now = self._clock()
+        say = (line,) if turn.claim.addressed and not turn.replied else ()
+        async with self._step(turn.claim, now) as step:
+            drafts = [Draft("assistant", "message", text) for text in say]
+            state = await queue_manager.append(step.connection, turn.state, drafts, at=now, turn=turn.claim.turn)
+            for text in say:
+                await step.reply(text, _reply_to(turn.claim))
+            step.finish = "done"
+        turn.state = state
+        return True
+
+    # The model ---------------------------------------------------------------------------------------
+
+    async def _ask(self, turn: RunningTurn, context: MainContext, tool_choice: ToolChoice) -> Reply:
+        """One model call. The person hears once that it takes longer; a model that is away puts the turn off."""
+        reply: Reply | None = None
+        failure: ModelError | None = None
+        async with asyncio.TaskGroup() as group:
+            patience = group.create_task(self._ask_for_patience(turn))
+            try:
+                reply = await self._model.complete(
+                    self._settings.chat_model, context.messages, SCHEMAS, tool_choice=tool_choice,
+                    max_tokens=self._settings.reply_reserve, temperature=self._settings.temperature,
+                )  # fmt: skip
+            except ModelError as error:
+                failure = error
+            finally:
+                patience.cancel()
+        if reply is not None:
+            self._pressure.margin.learn(context.tokens, reply.usage.prompt_tokens)
+            return reply
+        assert failure is not None
+        if isinstance(failure, ContextOverflow | ContentRefused):
+            raise failure
+        if isinstance(failure, ModelRejected):
+            log.error("the model endpoint refuses: %s", failure)
+        if self._overdue(turn) <= timedelta():
+            await self._say_waiting(turn)
+        raise TryAgainLater(type(failure).__name__, failure.retry_after if isinstance(failure, ModelUnavailable) else None)
+
+    def _overdue(self, turn: RunningTurn) -> timedelta:
+        """How much of the person's patience is left."""
+        first = min(event.created_at for event in turn.claim.events)
+        return first + self._settings.patience - self._clock()
+
+    async def _ask_for_patience(self, turn: RunningTurn) -> None:
+        await asyncio.sleep(max(0.0, self._overdue(turn).total_seconds()))
+        await self._say_waiting(turn)
+
+    async def _say_waiting(self, turn: RunningTurn) -> None:
+        if turn.claim.addressed and not turn.replied:
+            await turns.notice(self._db, turn.claim, self._settings.waiting_line, now=self._clock())
+
+
+def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, said: Sequence[str], apology: str) -> list[Draft]:
+    """The rows of one pass: what was said or thought, with its calls, and each call's result right after it."""
+    given = tuple({"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls)
+    drafts: list[Draft] = []
+    if said:
+        drafts += [Draft("assistant", "monologue", outcome.monologue)] if outcome.monologue else []
+        drafts.append(Draft("assistant", "message", "\n\n".join(said), calls=given))
+    elif outcome.say:
+        drafts.append(Draft("assistant", "message", "\n\n".join(outcome.say), calls=given))
+    elif given:
+        drafts.append(Draft("assistant", "call", outcome.monologue, calls=given))
+    elif outcome.monologue:
+        drafts.append(Draft("assistant", "monologue", outcome.monologue))
+    drafts += [Draft("tool", "result", each.result, call_id=each.planned.call.id) for each in ran]
+    if outcome.ending == "nudge":
+        drafts.append(Draft("user", "alert", NUDGE))
+    if outcome.ending == "apologise":
+        drafts.append(Draft("assistant", "message", apology))
+    return drafts
+
+
+def _after(used: Used, spent: Usage, ran: Sequence[Ran]) -> Used:
+    memory = [each.planned.function for each in ran if each.planned.function and each.planned.function.kind != "reply"]
+    return Used(
+        used.passes + 1,
+        used.memory_calls + len(memory),
+        used.memory_writes + sum(function.kind == "write" for function in memory),
+        used.tokens + spent.prompt_tokens + spent.completion_tokens,
+    )
+
+
+def _reply_to(claim: Claim) -> str | None:
+    """The platform's id of the newest message that is being answered."""
+    ids = [event.payload.get("message_id") for event in claim.events]
+    return next((each for each in reversed(ids) if each), None)

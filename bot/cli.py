@@ -1,0 +1,144 @@
+"""The command line of operators: `bot --help` shows every command with an example.
+
+Faults that an operator can mend are one line on standard error and exit code 2; whatever else goes wrong is its class, a pointer
+to the log, and exit code 1 (with KEEPSAKE_DEBUG=1 the traceback).
+"""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Coroutine
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Annotated, Any
+
+import psycopg
+import typer
+
+from bot import cli_data, cli_people, logs
+from bot.cli_common import Options, note, settings
+from bot.config import ConfigError, Loaded
+from bot.embedded import EmbeddedError
+from bot.findings import StartError
+
+LOG = "bot.log"
+
+app = typer.Typer(
+    name="bot",
+    help="Keepsake: a companion that remembers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(cli_people.memory, name="memory")
+app.add_typer(cli_people.dead_letters, name="dead-letters")
+app.command(epilog="Example: bot users")(cli_people.users)
+app.command(epilog="Example: bot migrate --admin-url-env ADMIN_URL")(cli_data.migrate)
+app.command(epilog="Example: bot backup /var/backups/keepsake")(cli_data.backup)
+app.command(epilog="Example: bot restore keepsake-20261129T120000Z.dump --replace")(cli_data.restore)
+
+DEBUG = os.environ.get("KEEPSAKE_DEBUG", "") not in ("", "0")
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option(help="The configuration; KEEPSAKE_CONFIG, or config.yaml here, without it.")] = None,
+) -> None:
+    """Keepsake: a companion that remembers. `bot COMMAND --help` shows an example of each command."""
+    context.obj = Options(config)
+
+
+def _go(work: Coroutine[Any, Any, int]) -> None:
+    raise typer.Exit(asyncio.run(work))
+
+
+def _log_to_file(loaded: Loaded) -> None:
+    logs.configure(level=loaded.config.log.level, style=loaded.config.log.format, file=loaded.data / LOG)
+
+
+@app.command(epilog="Example: bot chat   or   echo 'My name is Ada.' | bot chat")
+def chat(context: typer.Context) -> None:
+    """Talk to the bot in the terminal (or through a pipe: a line is a message, /quit leaves)."""
+    from bot.app import chat as run_chat
+
+    loaded = settings(context)
+    _go(run_chat(loaded, progress=note, log=_log_to_file))
+
+
+@app.command(epilog="Example: bot run   or   bot run --only worker")
+def run(
+    context: typer.Context,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this part: worker, adapters or scheduler. May be given more than once.")
+    ] = None,
+) -> None:
+    """Run the bot as a server process until it is told to stop (SIGTERM)."""
+    from bot.app import PARTS, serve
+
+    loaded = settings(context)
+    parts = frozenset(only or PARTS)
+    if parts - PARTS:
+        raise StartError(f"--only: there is no part {', '.join(sorted(parts - PARTS))}. Name worker, adapters or scheduler.")
+    logs.configure(level=loaded.config.log.level, style=loaded.config.log.format)
+    _go(serve(loaded, parts=parts, progress=note))
+
+
+@app.command(epilog="Example: bot doctor")
+def doctor(context: typer.Context) -> None:
+    """Check configuration, data folder, database, Redis, model and embedding, and say what to do about each fault."""
+    from bot.app import examine
+
+    _go(examine(settings(context), progress=note))
+
+
+@app.command(epilog="Example: bot bench retrieval --data locomo10.json")
+def bench(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Which figures: a module of bot/bench, such as retrieval.")],
+    data: Annotated[Path, typer.Option(help="The evaluation data.", exists=True)],
+) -> None:
+    """Measure quality or speed and print the figures."""
+    from bot.app import measure
+
+    _go(measure(settings(context), name, data, progress=note))
+
+
+@app.command(epilog="Example: bot version")
+def version() -> None:
+    """Print the version."""
+    typer.echo(f"keepsake {installed_version('keepsake')}")
+
+
+def main() -> None:
+    """The entry point."""
+    try:
+        app()
+    except BaseException as error:
+        if DEBUG or isinstance(error, SystemExit):
+            raise
+        sys.exit(_told(error))
+
+
+def _told(error: BaseException) -> int:
+    """Say what went wrong, and return the exit code."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, SystemExit):
+        return int(error.code or 0)
+    if isinstance(error, ConfigError | StartError | EmbeddedError):
+        print("bot: " + " ".join(str(error).split()), file=sys.stderr)  # noqa: T201
+        return 2
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    if isinstance(error, psycopg.OperationalError):
+        print("bot: the database does not answer. Run `bot doctor`.", file=sys.stderr)  # noqa: T201
+        return 2
+    logging.getLogger("bot.cli").error("unexpected fault", exc_info=error)
+    where = f"{logs.file()} tells where" if logs.file() else "the line above tells where"
+    said = f"bot: stopped by an unexpected fault ({type(error).__name__}); {where}. KEEPSAKE_DEBUG=1 shows the traceback."
+    print(said, file=sys.stderr)  # noqa: T201
+    return 1

@@ -1,0 +1,89 @@
+"""`bot migrate`, `bot backup`, `bot restore`: the database as a whole."""
+
+import secrets
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+import typer
+
+from bot import backup as backups
+from bot import embedded
+from bot.cli_common import note, secret_of, settings
+from bot.config import Loaded
+from bot.database import owner_address, without_password
+from bot.embedded import Servers
+from bot.embedded.provision import BOT, reason
+from bot.findings import StartError
+from memory import migrations
+
+Admin = Annotated[
+    str | None, typer.Option("--admin-url-env", help="With an external database: the variable that holds an administrator's address.")
+]
+
+
+def migrate(context: typer.Context, admin_url_env: Admin = None) -> None:
+    """Make roles, extensions and tables, or bring them up to date.
+
+    The PostgreSQL inside is migrated at every start. An external one needs an administrator's address this once; the bot itself
+    never has it.
+    """
+    loaded = settings(context)
+    url = loaded.config.database.url
+    if not url:
+        with embedded.servers(loaded.data, progress=note) as servers:
+            changed = migrations.migrate(servers.owner_url)
+        typer.echo("Migrated." if changed else "Nothing to do.")
+        return
+    admin = secret_of(admin_url_env, "--admin-url-env")
+    parts = urlsplit(url)
+    if parts.username != BOT or not parts.password:
+        raise StartError(f"database.url: must name the role {BOT} and its password, so that the role can be made. Correct it.")
+    database, own = parts.path.lstrip("/") or "keepsake", secrets.token_urlsafe(24)
+    embedded.provision(admin, own, unquote(parts.password), database)
+    try:
+        changed = migrations.migrate(owner_address(admin, database, own))
+    except psycopg.Error as error:
+        raise StartError(f"database.url: the migration failed, nothing was changed ({without_password(reason(error), admin)}).") from error
+    typer.echo("Migrated." if changed else "Nothing to do.")
+
+
+def backup(
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Argument(help="The file, or a folder to put it in.")] = None,
+    admin_url_env: Admin = None,
+) -> None:
+    """Write the whole database into one file that only you can read, while the bot may go on working."""
+    loaded = settings(context)
+    with _source(loaded, admin_url_env) as source:
+        done = backups.backup(source, file, now=datetime.now(UTC), **_named(loaded))
+    typer.echo(f"Written: {done}")
+
+
+def restore(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A file that `bot backup` wrote.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Take the place of what is there now.")] = False,
+    admin_url_env: Admin = None,
+) -> None:
+    """Bring a backup back. It is restored beside the present database, so a restore that fails changes nothing."""
+    loaded = settings(context)
+    with _source(loaded, admin_url_env) as target:
+        backups.restore(target, file, replace=replace, **_named(loaded))
+        if isinstance(target, Servers):
+            migrations.migrate(target.owner_url)
+    typer.echo("Restored." if not loaded.config.database.url else "Restored. Now run `bot migrate --admin-url-env NAME`.")
+
+
+def _source(loaded: Loaded, variable: str | None) -> AbstractContextManager[Servers | str]:
+    if loaded.config.database.url:
+        return nullcontext(secret_of(variable, "--admin-url-env"))
+    return embedded.servers(loaded.data, progress=note)
+
+
+def _named(loaded: Loaded) -> dict[str, str]:
+    name = urlsplit(loaded.config.database.url).path.lstrip("/")
+    return {"database": name} if name else {}

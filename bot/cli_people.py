@@ -1,0 +1,143 @@
+"""`bot users`, `bot memory`, `bot dead-letters`: the operator acts across people. Every such act is logged where the person sees it."""
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from bot.access import Actor
+from bot.cli_common import note, settings
+from bot.commands import exporting, forgetting
+from bot.commands import memory as views
+from bot.commands.context import Asking, Parts, asking_as_operator, person_named
+from bot.config import Loaded
+
+memory = typer.Typer(help="See, export or delete what is kept of one person.", no_args_is_help=True)
+dead_letters = typer.Typer(help="Messages that could not be answered: list them, put them back.", no_args_is_help=True)
+User = Annotated[str, typer.Argument(help="The person as `bot users` shows them: platform:workspace:user, or the user's id alone.")]
+
+
+def _with_parts(loaded: Loaded, act: Callable[[Parts], Awaitable[str]]) -> None:
+    from bot.app import operating
+
+    async def go() -> str:
+        async with operating(loaded, progress=note) as parts:
+            return await act(parts)
+
+    typer.echo(asyncio.run(go()))
+
+
+def _operator() -> Actor:
+    return Actor(f"operator:{getpass.getuser()}", operator=True)
+
+
+def _on(loaded: Loaded, user: str, action: str, body: Callable[[Asking], Awaitable[str]]) -> None:
+    async def act(parts: Parts) -> str:
+        person, agent = await person_named(parts.db, user)
+        asking = asking_as_operator(parts, person, agent, _operator())
+        async with parts.db.agent(agent, everything=True) as connection:
+            await views.note_act(connection, action, "operator", agent, parts.now())
+        return await body(asking)
+
+    _with_parts(loaded, act)
+
+
+def users(context: typer.Context) -> None:
+    """List the people the bot knows, without anything they said."""
+
+    async def act(parts: Parts) -> str:
+        async with parts.db.bare() as connection:
+            rows = await (await connection.execute("SELECT * FROM people()")).fetchall()
+        if not rows:
+            return "Nobody yet."
+        return _table(
+            ("person", "agent", "since"),
+            [
+                (f"{row['platform']}:{row['realm']}:{row['user_id']}", str(row["agent_id"]), f"{row['created_at']:%Y-%m-%d %H:%M}")
+                for row in rows
+            ],
+        )
+
+    _with_parts(settings(context), act)
+
+
+@memory.command("view", epilog="Example: bot memory view console::ada")
+def view(context: typer.Context, user: User) -> None:
+    """What is remembered about a person."""
+    _on(settings(context), user, "memory view", views.view)
+
+
+@memory.command("export", epilog="Example: bot memory export slack:T024BE7LD:U061F7AUR")
+def export(context: typer.Context, user: User) -> None:
+    """Write everything that is kept of a person as JSON and Markdown into the data folder."""
+    _on(settings(context), user, "memory export", exporting.export)
+
+
+@memory.command("delete", epilog="Example: bot memory delete discord::80351110224678912")
+def delete(
+    context: typer.Context, user: User, yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether this is meant.")] = False
+) -> None:
+    """Erase a person, and prove it."""
+    if not yes:
+        typer.confirm(f"Erase everything about {user}? This cannot be undone", abort=True)
+
+    async def erase(asking: Asking) -> str:
+        agent, _ = asking.known()
+        return await forgetting.erase(asking, agent, "operator")
+
+    _on(settings(context), user, "memory delete", erase)
+
+
+@dead_letters.command("list", epilog="Example: bot dead-letters list")
+def list_letters(context: typer.Context, limit: Annotated[int, typer.Option(help="How many at most.", min=1)] = 100) -> None:
+    """The messages that could not be answered: whose, why, since when; never their text."""
+
+    async def act(parts: Parts) -> str:
+        async with parts.db.bare() as connection:
+            rows = await (await connection.execute("SELECT * FROM dead_letters(%s)", (limit,))).fetchall()
+        if not rows:
+            return "No dead letters."
+        return _table(
+            ("id", "agent", "kind", "from", "attempts", "why", "since"),
+            [
+                (
+                    str(row["event_id"]), str(row["agent_id"]), row["kind"], row["source"], str(row["attempts"]), row["last_error"],
+                    f"{row['created_at']:%Y-%m-%d %H:%M}",
+                )
+                for row in rows
+            ],
+        )  # fmt: skip
+
+    _with_parts(settings(context), act)
+
+
+@dead_letters.command("replay", epilog="Example: bot dead-letters replay 17   or   bot dead-letters replay --all")
+def replay(
+    context: typer.Context,
+    letter: Annotated[int | None, typer.Argument(help="The id that `bot dead-letters list` shows.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+) -> None:
+    """Put dead letters back in the inbox, to be answered by the running bot or at its next start."""
+    if (letter is None) == (not every):
+        raise typer.BadParameter("name one id, or --all")
+
+    async def act(parts: Parts) -> str:
+        count = await parts.replay(letter)
+        return f"{count} put back." if count else "There is no such dead letter."
+
+    _with_parts(settings(context), act)
+
+
+def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    table = Table(*columns, box=box.SIMPLE, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(width=160, no_color=True)
+    with console.capture() as captured:
+        console.print(table, markup=False)
+    return captured.get().rstrip()

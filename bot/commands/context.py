@@ -1,0 +1,128 @@
+"""What a command is run with: the bot's parts, and who asks where."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+
+from adapters.base import Incoming, Person, PlaceOf
+from bot import access
+from bot.findings import StartError
+from bot.health import Health
+from memory.agent_state import zone_of
+from memory.cache import Cache
+from memory.db import Database, value
+from memory.embedding import QueryVector
+
+NOBODY = "I know nothing about you yet: there is nothing to show."
+
+
+class CommandRefused(Exception):
+    """A command that cannot be done; the text is for the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The running bot's parts that commands need.
+
+    `accept` takes an event into the inbox; `vector` makes the meaning of a search query (None: words only); `erasure_key` keys the
+    hashes that an erasure leaves behind; `replay` puts one dead letter (None: all) back and returns how many; `about` are lines for
+    /status, such as the model.
+    """
+
+    db: Database
+    cache: Cache
+    accept: Callable[[Incoming], Awaitable[bool]]
+    vector: Callable[[str], Awaitable[QueryVector | None]]
+    replay: Callable[[int | None], Awaitable[int]]
+    health: Health
+    data: Path
+    erasure_key: bytes
+    operators: tuple[str, ...] = ()
+    about: Mapping[str, str] | None = None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One use of a command. `agent` is whose memory it is about, None when that person has none yet; `place` the place's id."""
+
+    parts: Parts
+    person: Person
+    where: PlaceOf
+    actor: access.Actor
+    agent: int | None
+    place: int | None
+    argument: str
+
+    @property
+    def own_direct(self) -> bool:
+        """In a direct message, where a person sees all that is theirs."""
+        return self.where.kind == "direct"
+
+    def allowed(self, action: access.Action) -> access.Verdict:
+        """The authoriser's word. Raises CommandRefused."""
+        verdict = access.may(self.actor, action, access.Target(agent=self.agent, own_direct=self.own_direct))
+        if not verdict.allowed:
+            raise CommandRefused(verdict.why)
+        return verdict
+
+    def known(self) -> tuple[int, int | None]:
+        """The agent and the place. Raises CommandRefused when the person has no agent yet."""
+        if self.agent is None:
+            raise CommandRefused(NOBODY)
+        return self.agent, self.place
+
+    async def zone(self) -> tzinfo:
+        """The person's time zone."""
+        if self.agent is None:
+            return UTC
+        async with self.parts.db.agent(self.agent) as connection:
+            return zone_of(await value(connection, "SELECT timezone FROM agents") or "")
+
+
+async def person_named(db: Database, name: str) -> tuple[Person, int]:
+    """The person an operator means, by `platform:realm:user` or the user's id alone. Raises StartError."""
+    async with db.bare() as connection:
+        rows = await (await connection.execute("SELECT * FROM people()")).fetchall()
+    people = {f"{row['platform']}:{row['realm']}:{row['user_id']}": row for row in rows}
+    found = [people[name]] if name in people else [row for row in rows if row["user_id"] == name]
+    if len(found) != 1:
+        what = "is nobody the bot knows" if not found else "could be several people"
+        raise StartError(f"{brief_name(name)}: {what}. `bot users` lists them; name one as platform:workspace:user.")
+    row = found[0]
+    return Person(row["platform"], row["realm"], row["user_id"], row["user_id"]), int(row["agent_id"])
+
+
+def brief_name(name: str) -> str:
+    """A name from a command line, on one line."""
+    return " ".join(name.split())[:80]
+
+
+def asking_as_operator(parts: Parts, person: Person, agent: int, actor: access.Actor) -> Asking:
+    """An operator's look at a person's memory: all places, files written as on the console."""
+    return Asking(parts, person, PlaceOf("console", "", "", "", "direct"), actor, agent, None, "")
+
+
+async def find_agent(db: Database, platform: str, realm: str, user_id: str) -> int | None:
+    """The agent of a person, without making one."""
+    async with db.bare() as connection:
+        statement = "SELECT agent_id FROM people() WHERE platform = %s AND realm = %s AND user_id = %s"
+        found = await value(connection, statement, (platform, realm, user_id))
+        return None if found is None else int(found)
+
+
+async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> Asking:
+    """Find out who asks, where. A person without an agent gets none by asking."""
+    agent = await find_agent(parts.db, person.platform, person.realm, person.user_id)
+    place: int | None = None
+    if agent is not None:
+        async with parts.db.bare() as connection:
+            place = await value(
+                connection,
+                "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s)",
+                (where.platform, where.realm, where.workspace, where.external_id, where.kind, where.name, where.parent, agent),
+            )
+    operator = access.is_operator(person.author_id, parts.operators)
+    actor = access.Actor(person.author_id, agent, operator)
+    return Asking(parts, person, where, actor, agent, place, argument)

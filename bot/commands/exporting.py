@@ -1,0 +1,40 @@
+"""/memory export: everything at once, as files on the console, as text elsewhere."""
+
+import os
+import re
+from pathlib import Path
+
+from bot.commands.context import Asking
+from memory import export as everything
+
+
+async def export(asking: Asking) -> str:
+    """Write JSON and Markdown into the data folder (console), or return the Markdown (elsewhere)."""
+    verdict = asking.allowed("export")
+    agent, place = asking.known()
+    zone, now = await asking.zone(), asking.parts.now()
+    async with asking.parts.db.agent(agent, place, everything=verdict.everything) as connection:
+        tables = await everything.collect(connection)
+    readable, data = everything.as_markdown(tables, now, zone), everything.as_json(tables, now)
+    if asking.where.platform != "console":
+        return readable
+    name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', asking.person.user_id)[:40]}-{now:%Y%m%d-%H%M%S}"
+    folder = asking.parts.data / "exports"
+    written = [write(folder / f"{name}.json", data), write(folder / f"{name}.md", readable)]
+    return "Everything I keep of you, for you alone to read:\n" + "\n".join(f"  {path}" for path in written)
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a private file (0600, in a folder 0700) that must not exist yet; a number is added to its name when it does."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    free, number = path, 1
+    while True:
+        try:
+            descriptor = os.open(free, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            break
+        except FileExistsError:
+            number += 1
+            free = path.with_stem(f"{path.stem}-{number}")
+    with open(descriptor, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+    return free

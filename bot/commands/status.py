@@ -1,0 +1,46 @@
+"""/status: how the bot is, in a few lines, without anything of other people."""
+
+from bot.commands.context import Asking
+from bot.health import Service
+
+
+async def status(asking: Asking) -> str:
+    """The model, the services, what waits for this person, and (to operators) the counters."""
+    verdict = asking.allowed("status")
+    parts, now = asking.parts, asking.parts.now()
+
+    async def ask_database() -> None:
+        async with parts.db.bare() as connection:
+            await connection.execute("SELECT 1")
+
+    database = await parts.health.check("database", ask_database, now)
+    redis = await parts.health.check("redis", parts.cache.ping, now)
+    lines = [f"{name}: {text}" for name, text in (parts.about or {}).items()]
+    lines += [f"database: {_word(database)}", f"redis: {_word(redis)}" + ("" if redis.well else "; going on without it, slower")]
+    model = parts.health.services.get("model")
+    if model:
+        lines.append(f"model endpoint: {_word(model)} (last used {model.since:%H:%M} UTC)")
+    if asking.agent is not None:
+        async with parts.db.agent(asking.agent, asking.place, everything=verdict.everything) as connection:
+            row = await (
+                await connection.execute(
+                    """SELECT (SELECT count(*) FROM events WHERE status = 0) AS waiting, (SELECT count(*) FROM events WHERE status = 2) AS dead,
+                         (SELECT count(*) FROM outbox WHERE state IN ('waiting', 'sending')) AS unsent,
+                         (SELECT count(*) FROM messages WHERE searchable) AS messages, (SELECT paused FROM agents) AS paused"""
+                )
+            ).fetchone()
+        assert row is not None
+        lines.append(
+            f"you: {row['messages']} messages remembered, {row['waiting']} waiting for an answer, {row['unsent']} answers unsent"
+        )
+        if row["dead"]:
+            lines.append(f"dead letters: {row['dead']} of your messages could not be answered; the operator can replay them")
+        if row["paused"]:
+            lines.append("paused: yes")
+    if asking.actor.operator:
+        lines += [f"{reason}: {count}" for reason, count in parts.health.counts.items()]
+    return "\n".join(lines)
+
+
+def _word(service: Service) -> str:
+    return "well" if service.well else f"away ({service.error})"

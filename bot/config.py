@@ -1,0 +1,239 @@
+"""The configuration: `config.yaml`, overridden by the environment, checked before anything starts.
+
+Every fault is one `ConfigError` whose text is one line that names the key and the remedy. Values are never quoted in it,
+because a wrong value may be a key or a password.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+
+from bot import persona
+from bot.persona import Persona
+from bot.sections import Access, Console, Context, Data, Database, Engine, Health, Log, Model, PersonaFile, Redis, Section, Turn
+
+PREFIX = "KEEPSAKE__"
+FILE = "config.yaml"
+OPENAI = "https://api.openai.com/v1"
+
+
+class ConfigError(Exception):
+    """The configuration is wrong; the text is one line that names the key and what to do."""
+
+
+class Config(BaseSettings):
+    """All settings, by section. `KEEPSAKE__SECTION__KEY` in the environment wins over the file."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True)
+
+    data: Data = Data()
+    database: Database = Database()
+    redis: Redis = Redis()
+    model: Model = Model()
+    context: Context = Context()
+    turn: Turn = Turn()
+    engine: Engine = Engine()
+    persona: PersonaFile = PersonaFile()
+    console: Console = Console()
+    access: Access = Access()
+    log: Log = Log()
+    health: Health = Health()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the library's signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment first, then what the file says (handed in as init values)."""
+        return env_settings, init_settings
+
+
+class Loaded:
+    """A checked configuration with what hangs on it: the folder it is relative to, the persona, the key."""
+
+    def __init__(self, config: Config, home: Path) -> None:
+        self.config = config
+        self.home = home
+        given = os.environ.get("KEEPSAKE_DATA")
+        self.data = Path(given).absolute() if given else (home / Path(config.data.folder).expanduser()).absolute()
+        self.key = _key(config.model)
+        self.persona = _persona(config.persona.file, home)
+
+    @property
+    def rehearsal(self) -> bool:
+        """No endpoint and no key: the rehearsal model inside answers."""
+        return not self.config.model.base_url and self.key is None
+
+    @property
+    def model_url(self) -> str:
+        """The address of the model's endpoint; empty for the rehearsal model."""
+        return self.config.model.base_url or ("" if self.rehearsal else OPENAI)
+
+    @property
+    def embedded(self) -> bool:
+        """PostgreSQL, Redis or both run inside, in the data folder."""
+        return not self.config.database.url or not self.config.redis.url
+
+
+def load(path: Path | None = None) -> Loaded:
+    """Read and check the configuration.
+
+    Without `path` the file is the one that KEEPSAKE_CONFIG names, else config.yaml in the current folder if there is one.
+    Raises ConfigError.
+    """
+    named = path or (Path(os.environ["KEEPSAKE_CONFIG"]) if os.environ.get("KEEPSAKE_CONFIG") else None)
+    file = named or Path(FILE)
+    if named is not None and not named.is_file():
+        raise ConfigError(f"{named}: no such file. Name an existing file with --config or KEEPSAKE_CONFIG, or leave both out.")
+    values = read_yaml(file) if file.is_file() else {}
+    unknown = dict(_unknown_variables())
+    faults = list(unknown.values())
+    try:
+        config = Config(**{key: {} if value is None else value for key, value in values.items()})
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        faults += [_line(fault, file.name) for fault in found if _variable(fault) not in unknown]
+    except SettingsError:
+        faults.append(
+            "a KEEPSAKE__ variable of the environment cannot be read. Set one variable for each key: KEEPSAKE__SECTION__KEY."
+        )
+    if faults:
+        raise ConfigError(_one_line(faults))
+    return Loaded(config, file.absolute().parent)
+
+
+def keys() -> tuple[str, ...]:
+    """Every key as `section.key`, in the order of the file."""
+    return tuple(f"{name}.{key}" for name, section in _sections().items() for key in section.model_fields)
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises ConfigError: it cannot be read, is no mapping, or names a key twice."""
+    try:
+        node = yaml.compose(file.read_text("utf-8"), Loader=yaml.SafeLoader)
+        value = yaml.safe_load(file.read_text("utf-8"))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(
+            f"{file.name}: line {line} is no valid YAML ({error.problem or error.context}). Correct it there."
+        ) from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file}: cannot be read ({type(error).__name__}). Make it a readable UTF-8 file.") from error
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise ConfigError(f"{file.name}: must hold `section:` lines with their keys below. See the config.yaml that came along.")
+    for key, line in _twice(node, ""):
+        raise ConfigError(f"{file.name}: {key} stands there twice, again in line {line}. Remove one of them.")
+    return value
+
+
+def _twice(node: yaml.Node | None, inside: str) -> Iterator[tuple[str, int]]:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = f"{inside}{key.value}"
+            if name in seen:
+                yield name, key.start_mark.line + 1
+            seen.add(name)
+            yield from _twice(value, f"{name}.")
+
+
+def _sections() -> Mapping[str, type[Section]]:
+    found: dict[str, type[Section]] = {}
+    for name, field in Config.model_fields.items():
+        kind = field.annotation
+        assert isinstance(kind, type)
+        assert issubclass(kind, Section)
+        found[name] = kind
+    return found
+
+
+def _unknown_variables() -> Iterator[tuple[str, str]]:
+    known = {PREFIX + key.replace(".", "__").upper() for key in keys()}
+    for name in sorted(os.environ):
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            yield (
+                name.upper(),
+                f"{name}: no such key{_guess(name.upper(), known)}. Unset this environment variable, or correct its name.",
+            )
+
+
+def _guess(wrong: str, known: set[str]) -> str:
+    near = difflib.get_close_matches(wrong, sorted(known), 1, 0.7)
+    return f" (perhaps {near[0]} is meant)" if near else ""
+
+
+def _variable(fault: ErrorDetails) -> str:
+    return PREFIX + "__".join(str(part) for part in fault["loc"][:2]).upper()
+
+
+def _line(fault: ErrorDetails, file: str) -> str:
+    key = ".".join(str(part) for part in fault["loc"][:2])
+    variable = _variable(fault)
+    from_environment = any(name.upper() == variable for name in os.environ)
+    where = f"the environment variable {variable}" if from_environment else file
+    if fault["type"] == "extra_forbidden":
+        known = set(keys()) if "." in key else set(_sections())
+        return f"{key}: no such key{_guess(key, known)}. Remove it from {where}, or correct its name."
+    if fault["type"] in ("model_type", "dict_type", "model_attributes_type"):
+        return f"{key}: must be a section with keys below it. Correct it in {where}."
+    words = (
+        fault["msg"]
+        .removeprefix("Value error, ")
+        .replace("Input should be", "must be")
+        .replace("a valid ", "a ")
+        .replace("a integer", "a whole number")
+        .replace("a string", "a text")
+    )
+    words = re.sub(r", unable to parse.*|, got a number with a fractional part", "", words)
+    if fault["type"] == "value_error" and "." not in key:
+        return words  # a rule between keys names its key and remedy itself
+    return f"{key}: {words}. Correct it in {where}."
+
+
+def _one_line(faults: list[str]) -> str:
+    first = " ".join(faults[0].split())
+    return first if len(faults) == 1 else f"{first} (and {len(faults) - 1} more)"
+
+
+def _key(model: Model) -> str | None:
+    if not model.api_key_env:
+        return None
+    key = os.environ.get(model.api_key_env, "").strip()
+    if not key:
+        raise ConfigError(
+            f"model.api_key_env: the environment variable {model.api_key_env} is not set. Set it to the key, "
+            f"or empty model.api_key_env for an endpoint without a key."
+        )
+    return key
+
+
+def _persona(name: str, home: Path) -> Persona:
+    file = home / Path(name).expanduser() if name else persona.DEFAULT
+    if not file.is_file():
+        raise ConfigError(
+            f"persona.file: {file} does not exist. Correct the path, or empty persona.file for the persona that comes along."
+        )
+    try:
+        return Persona(**read_yaml(file))
+    except ValidationError as error:
+        faults = [
+            f"persona.file: {file.name}: {'.'.join(map(str, fault['loc']))}: "
+            f"{'no such key' if fault['type'] == 'extra_forbidden' else fault['msg'].removeprefix('Value error, ').replace('Input should', 'must')}. "
+            f"Correct it in {file.name}."
+            for fault in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+        raise ConfigError(_one_line(faults)) from error

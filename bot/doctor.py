@@ -1,0 +1,190 @@
+"""`bot doctor`: looks at everything the bot stands on and says what to do about each fault. Changes nothing but what a start changes."""
+
+import json
+import os
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from bot.calls import FunctionSchema
+from bot.config import Loaded
+from bot.database import inspect
+from bot.findings import Finding, right, wrong
+from bot.llm import ChatMessage, ModelClient, ModelError, Reply
+from memory.embedding import Embedder, EmbeddingError
+
+LOOKUP = FunctionSchema(
+    "look_up",
+    "Look up what is stored under a key. If the value names another key, look that one up next.",
+    {
+        "type": "object",
+        "properties": {"key": {"type": "string", "description": "The key."}},
+        "required": ["key"],
+        "additionalProperties": False,
+    },
+)
+VALUES = {"amber": "another key: birch", "birch": "the number 4711"}
+QUESTION = "Which number is stored under the key amber? Use look_up until you know it, then answer with the number."
+TOKENS = 800
+Mode = Literal["native", "schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """How far a model came through the chain of two calls: calls made, and whether the answer was right."""
+
+    calls: int
+    answered: bool
+
+    @property
+    def works(self) -> bool:
+        """The functions of a memory that pages need this."""
+        return self.calls >= len(VALUES) and self.answered
+
+
+def data_folder(loaded: Loaded) -> Finding:
+    """Whether the data folder can be written."""
+    folder = loaded.data
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return wrong(
+            f"data.folder: {folder} cannot be written ({error.strerror})", "Make it writable, or choose another with KEEPSAKE_DATA."
+        )
+    open_to = os.stat(folder).st_mode & 0o007
+    if open_to:
+        return wrong(f"data.folder: {folder} is open to other users", f"Run `chmod o-rwx {folder}`.", fatal=False)
+    return right(f"data folder {folder}")
+
+
+async def redis(url: str, *, inside: bool) -> Finding:
+    """Whether Redis answers. The bot runs without it, slower."""
+    where = "the Redis inside" if inside else "redis.url"
+    client = Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5)
+    try:
+        info = await client.info("server")
+    except (RedisError, OSError, ValueError) as error:
+        remedy = "Look at its log in the data folder." if inside else "Start it, or correct redis.url (KEEPSAKE__REDIS__URL)."
+        return wrong(f"{where}: cannot be reached ({type(error).__name__})", remedy)
+    finally:
+        await client.aclose()
+    return right(f"{where}: version {info.get('redis_version', 'unknown')}")
+
+
+async def model(client: ModelClient, loaded: Loaded) -> AsyncIterator[Finding]:
+    """A plain reply, then function calls and chaining in both ways of asking, then which one to use."""
+    name = loaded.config.model.chat or "rehearsal"
+    try:
+        reply = await client.complete(
+            name, [{"role": "user", "content": "Say hello in one word."}], max_tokens=TOKENS, temperature=loaded.config.model.temperature
+        )
+    except ModelError as error:
+        yield wrong(f"model: {error}", _model_remedy(loaded))
+        return
+    if not (reply.text or "").strip():
+        yield wrong(
+            f"model: {name} answered without text ({reply.finish})", "Raise model.max_reply_tokens, or choose another model.chat."
+        )
+        return
+    if loaded.rehearsal:
+        yield right("model: the rehearsal model inside; it is no language model (set model.base_url or model.api_key_env for a real one)")
+        return
+    yield right(f"model: {name} answers ({reply.seconds:.1f} s)")
+    found: dict[Mode, Chain | str] = {}
+    for mode in ("native", "schema"):
+        try:
+            found[mode] = await chain(client, name, mode, loaded.config.model.temperature)
+        except ModelError as error:
+            found[mode] = str(error)
+    client.calls = "native"
+    for finding in verdict(found, loaded.config.model.calls, name):
+        yield finding
+
+
+async def chain(client: ModelClient, name: str, mode: Mode, temperature: float | None) -> Chain:
+    """Have a model follow a key to a key to a number. Raises ModelError."""
+    client.calls = mode
+    messages: list[ChatMessage] = [{"role": "user", "content": QUESTION}]
+    calls = 0
+    for _ in range(len(VALUES) + 3):
+        reply = await client.complete(name, messages, [LOOKUP], max_tokens=TOKENS, temperature=temperature)
+        if not reply.calls:
+            return Chain(calls, "4711" in (reply.text or ""))
+        messages += _answers(reply)
+        calls += sum(_key(call.arguments) in VALUES for call in reply.calls)
+    return Chain(calls, False)
+
+
+def _answers(reply: Reply) -> list[ChatMessage]:
+    called = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}} for call in reply.calls
+    ]
+    asked: ChatMessage = {"role": "assistant", "content": reply.text, "tool_calls": called}
+    results: list[ChatMessage] = [
+        {"role": "tool", "tool_call_id": call.id, "content": VALUES.get(_key(call.arguments), "There is no such key.")}
+        for call in reply.calls
+    ]
+    return [asked, *results]
+
+
+def _key(arguments: str) -> str:
+    try:
+        found = json.loads(arguments)
+    except ValueError:
+        return ""
+    return str(found.get("key", "")) if isinstance(found, dict) else ""
+
+
+def verdict(found: dict[Mode, Chain | str], configured: str, name: str) -> Sequence[Finding]:
+    """What the trials say, and which `model.calls` to set."""
+    works = {mode: isinstance(one, Chain) and one.works for mode, one in found.items()}
+    lines: list[Finding] = []
+    for mode, words in (("native", "function calls"), ("schema", "calls by JSON schema")):
+        one = found[mode]  # type: ignore[index]
+        if isinstance(one, Chain) and one.works:
+            lines.append(right(f"model: {words} work, two in a chain"))
+        else:
+            how = one if isinstance(one, str) else ("none was made" if not one.calls else f"{one.calls} of 2 made, the answer was wrong")
+            lines.append(Finding(any(works.values()), f"model: {words} do not work well ({how})"))
+    best: Mode | None = "native" if works["native"] else "schema" if works["schema"] else None
+    if best is None:
+        return [*lines, wrong(f"model: {name} can neither call functions nor follow a JSON schema", "Choose another model.chat.")]
+    if configured != best and not (configured == "auto" and best == "native"):
+        if configured != "auto" and works[configured]:  # type: ignore[index]
+            return [*lines, right(f"model.calls: {configured} works; {best} is the better choice")]
+        return [*lines, wrong(f"model.calls: is {configured}", f"Set model.calls to {best}.")]
+    return [*lines, right(f"model.calls: {configured} is right")]
+
+
+def _model_remedy(loaded: Loaded) -> str:
+    if loaded.rehearsal:
+        return "The rehearsal model inside does not answer; start again, and report it if that does not help."
+    return "Check model.base_url, model.chat and the key that model.api_key_env names."
+
+
+async def embedding(embedder: Embedder) -> Finding:
+    """Whether texts become vectors of the promised length."""
+    try:
+        [vector] = await embedder.embed(["A dog sleeps in the sun."])
+    except EmbeddingError as error:
+        return wrong(
+            f"embedding: {embedder.name} does not work ({error}); searches would use words only",
+            "Correct model.embedding, or empty it for the local one.",
+        )
+    if len(vector) != embedder.dims:
+        return wrong(
+            f"embedding: {embedder.name} gives {len(vector)} dimensions, not {embedder.dims}",
+            "Name another model in model.embedding: one name must always mean vectors of one length.",
+        )
+    return right(f"embedding: {embedder.name}, {embedder.dims} dimensions")
+
+
+async def database(url: str, *, inside: bool) -> list[Finding]:
+    """Everything about the database; see `bot.database`."""
+    return await inspect(url, inside=inside)

@@ -1,0 +1,107 @@
+"""The inbox: the only way in. An event is stored, numbered and its agent woken in one transaction, before anybody is acknowledged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg import Rollback
+from psycopg.types.json import Jsonb
+
+from adapters.base import Incoming
+from bot.engine.events import Origin
+from bot.engine.queue import Queue
+from memory.db import Connection, Database, value
+from memory.sanitise import clean, clean_json
+
+# Somebody joining or coming online says nothing to the bot: such a turn may be silent, like a timer's, and only `send_message` speaks in it.
+_ORIGINS: Mapping[str, Origin] = {"message": "person", "retry": "person", "join": "timed", "login": "timed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of an event. No `event_id`: it was here before, or its person was erased; then nothing was stored at all."""
+
+    agent: int
+    place_id: int
+    event_id: int | None
+
+
+async def accept(
+    db: Database, queue: Queue, incoming: Incoming, *, burst: timedelta, now: datetime, erasure_key: bytes | None = None
+) -> Accepted:
+    """Take one event of a platform in; durable when this returns. A redelivery (same platform and key) changes nothing.
+
+    `burst`: how long a message waits for more of the same burst. `erasure_key`: the key of the hashes kept of erased events.
+    Raises psycopg.Error when the database does not take it: do not acknowledge the platform then.
+    """
+    person, place = incoming.person, incoming.place
+    key = clean(incoming.key)
+    async with db.pool.connection() as connection, connection.transaction() as transaction:
+        agent = await value(
+            connection, "SELECT agent_of(%s, %s, %s, %s, %s, %s)",
+            (clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name), person.locale, person.timezone),
+        )  # fmt: skip
+        place_id = await value(
+            connection, "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s)",
+            (place.platform, place.realm, place.workspace, clean(place.external_id), place.kind, clean(place.name), place.parent and clean(place.parent), agent),
+        )  # fmt: skip
+        await connection.execute("SELECT conversation_of(%s, %s)", (agent, place_id))
+        event_id = await _store(
+            connection, queue, agent=agent, place=place_id, kind=incoming.kind, origin=_ORIGINS[incoming.kind],
+            source=place.platform, key=key, payload=_payload(incoming), burst=burst if incoming.kind == "message" else timedelta(),
+            now=now, erased=None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
+        )  # fmt: skip
+        if event_id is None:
+            # Takes back the agent that a late redelivery of an erased person's event would otherwise have made anew.
+            raise Rollback(transaction)
+    return Accepted(agent, place_id, event_id)
+
+
+async def accept_timed(
+    connection: Connection, queue: Queue, *, agent: int, place: int, key: str, payload: Mapping[str, Any], now: datetime
+) -> int | None:
+    """Take a timer's event in, inside the transaction that moves the timer on. None: this firing is in already."""
+    return await _store(
+        connection, queue, agent=agent, place=place, kind="timer", origin="timed", source="timer", key=key, payload=payload,
+        burst=timedelta(), now=now,
+    )  # fmt: skip
+
+
+def erased_hash(key: bytes, source: str, idem: str) -> bytes:
+    """What is kept of an erased person's event, as SQL `erase_agent` makes it."""
+    return hashlib.sha256(key + f"{source}\x1f{idem}".encode()).digest()
+
+
+async def _store(
+    connection: Connection, queue: Queue, *, agent: int, place: int, kind: str, origin: Origin, source: str, key: str,
+    payload: Mapping[str, Any], burst: timedelta, now: datetime, erased: bytes | None = None,
+) -> int | None:  # fmt: skip
+    cursor = await connection.execute(
+        "SELECT event_id, need_wake FROM accept_event(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (agent, place, kind, origin, source, key, Jsonb(clean_json(dict(payload))), round(burst.total_seconds() * 1000), now, erased),
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    if row["need_wake"]:
+        await queue.defer_wake(connection, agent)
+    event_id: int | None = row["event_id"]
+    return event_id
+
+
+def _payload(incoming: Incoming) -> dict[str, Any]:
+    return {
+        "text": incoming.text,
+        "author_id": incoming.person.author_id,
+        "author_name": incoming.person.name,
+        "message_id": incoming.message_id,
+        "addressed": incoming.addressed,
+        "at": incoming.at.isoformat(),
+        "quotes": [
+            {"author_id": quote.author_id, "author_name": quote.author_name, "text": quote.text, "kind": quote.kind}
+            for quote in incoming.quotes
+        ],
+    }

@@ -1,0 +1,32 @@
+"""Loops that outlive the errors of what they repeat, and how an error is named in a log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import psycopg
+
+log = logging.getLogger(__name__)
+
+
+def named(error: BaseException) -> str:
+    """An error as it may stand in logs and tables: class and SQLSTATE, never its text, which can quote a person."""
+    code = error.sqlstate if isinstance(error, psycopg.Error) else None
+    return f"{type(error).__name__} {code}" if code else type(error).__name__
+
+
+async def forever(name: str, body: Callable[[], Awaitable[None]], *, every: float, first: float = 0.5, cap: float = 15.0) -> None:
+    """Run `body` again `every` seconds after it ended, until cancelled. After an error wait `first`, doubled each time up to `cap`."""
+    wait = first
+    while True:
+        try:
+            await body()
+        except Exception as error:  # noqa: BLE001 - whatever it was, the loop must go on; nothing else would start it again
+            log.warning("%s failed: %s; again in %.1f s", name, named(error), wait)
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, cap)
+        else:
+            wait = first
+            await asyncio.sleep(every)

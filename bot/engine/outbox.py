@@ -1,0 +1,150 @@
+"""The outbox: what goes out, each channel in order and one at a time, different channels side by side.
+
+A row is marked as being sent before the platform is called, so a crash leaves it doubtful, never forgotten. A doubtful row is looked
+up on the platform before it is sent again. Only the head of a channel is ever taken, so one that fails holds up its own channel alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+
+from adapters.base import Adapter, Outgoing, TryLater, Undeliverable
+from bot.engine.listen import listen
+from bot.engine.loops import forever, named
+from bot.engine.settings import EngineSettings
+from bot.engine.signals import Outbound
+from memory.db import Database
+
+log = logging.getLogger(__name__)
+
+BACKOFF_CAP = 300.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A claimed row: the first unsent one of its channel."""
+
+    id: int
+    agent: int
+    place: int
+    doubtful: bool
+
+
+class OutboxSender:
+    """Sends what waits for one adapter. `run` goes on until it is cancelled, and lets what is being sent come to its end."""
+
+    def __init__(
+        self,
+        db: Database,
+        adapter: Adapter,
+        settings: EngineSettings | None = None,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        outbound: Outbound | None = None,
+    ) -> None:
+        self._db, self._adapter, self._now = db, adapter, now
+        self._settings = settings or EngineSettings()
+        self._outbound = outbound or Outbound()
+        self._sending: set[asyncio.Task[None]] = set()
+        self._look = asyncio.Event()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        self._look = self._outbound.serve(self._adapter.platform, self._adapter.channels)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(listen(self._db.url, "keepsake_outbox", self._heard))
+                group.create_task(forever(f"sending on {self._adapter.platform}", self._round, every=0.0))
+        finally:
+            self._outbound.leave(self._look)
+            await self._let_end()
+
+    async def flush(self) -> bool:
+        """Start sending every channel's head that may go now; returns whether there was any. For tests and for a last round."""
+        free = self._settings.sends_at_once - len(self._sending)
+        if free <= 0:
+            return False
+        now = self._now()
+        channels = None if self._adapter.channels is None else list(self._adapter.channels)
+        async with self._db.bare() as connection:
+            cursor = await connection.execute(
+                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s)",
+                (self._adapter.platform, channels, free, now, now - timedelta(seconds=self._settings.doubtful_after)),
+            )
+            heads = [_Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"]) for row in await cursor.fetchall()]
+        for head in heads:
+            task = asyncio.create_task(self._deliver(head))
+            self._sending.add(task)
+            task.add_done_callback(self._ended)
+        return bool(heads)
+
+    async def _round(self) -> None:
+        self._look.clear()
+        if not await self.flush():
+            try:
+                async with asyncio.timeout(self._settings.outbox_poll):
+                    await self._look.wait()
+            except TimeoutError:
+                pass  # the poll finds what nobody told us of, and what had to wait
+
+    async def _heard(self, payload: str) -> None:
+        if payload in ("", self._adapter.platform):
+            self._look.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The row stays marked as being sent and is looked up when it has become doubtful.
+            log.warning("an outbox row could not be settled: %s", named(error))
+        self._look.set()
+
+    async def _deliver(self, head: _Head) -> None:
+        outgoing = await self._read(head)
+        if outgoing is None:
+            return  # erased meanwhile
+        try:
+            async with asyncio.timeout(self._settings.send_timeout):
+                platform_id = await self._adapter.find(outgoing) if head.doubtful else None
+                if platform_id is None:
+                    platform_id = await self._adapter.send(outgoing)
+        except Undeliverable as refused:
+            log.warning("outbox row %d is undeliverable", head.id)
+            await self._settle(head, "state = 'failed', last_error = %s", named(refused))
+        except TryLater as later:
+            until = self._now() + timedelta(seconds=later.seconds)
+            await self._settle(head, "state = 'waiting', not_before = %s", until)
+        except Exception as error:  # noqa: BLE001 - a platform library may raise anything, and each means: outcome unknown
+            await self._unknown(head, error)
+        else:
+            await self._settle(head, "state = 'sent', platform_id = %s", platform_id)
+
+    async def _unknown(self, head: _Head, error: Exception) -> None:
+        """Perhaps it was sent: stays marked as being sent, and is looked up after a while that grows with each attempt."""
+        log.warning("outbox row %d: outcome unknown: %s", head.id, named(error))
+        async with self._db.agent(head.agent, head.place) as connection:
+            await connection.execute(
+                "UPDATE outbox SET last_error = %s, not_before = %s + least(%s, 2 ^ least(attempts, 20)) * interval '1 s' WHERE id = %s AND state = 'sending'",
+                (named(error), self._now(), BACKOFF_CAP, head.id),
+            )
+
+    async def _read(self, head: _Head) -> Outgoing | None:
+        async with self._db.agent(head.agent, head.place) as connection:
+            cursor = await connection.execute("SELECT channel, body, reply_to FROM outbox WHERE id = %s", (head.id,))
+            row = await cursor.fetchone()
+        return None if row is None else Outgoing(head.id, row["channel"], row["body"], row["reply_to"])
+
+    async def _settle(self, head: _Head, change: str, argument: object) -> None:
+        async with self._db.agent(head.agent, head.place) as connection:
+            await connection.execute(f"UPDATE outbox SET {change} WHERE id = %s AND state = 'sending'", (argument, head.id))  # noqa: S608
+
+    async def _let_end(self) -> None:
+        """What is being sent gets its time; what does not end in it is doubtful at the next start."""
+        if self._sending:
+            _, late = await asyncio.wait(self._sending, timeout=self._settings.release_within)
+            for task in late:
+                task.cancel()

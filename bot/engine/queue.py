@@ -1,0 +1,150 @@
+"""The queue: Procrastinate carries wake-ups ("this agent has work"), never the work itself.
+
+Order, single effect and the record of what waits are in our own rows, so this can be any at-least-once transport.
+No job has a `queueing_lock`: with retries it leaves jobs that are `doing` for ever. The wake flag of the agent does its work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import random as random_numbers
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+from psycopg import AsyncConnection
+
+from bot.engine.events import TryAgainLater
+from bot.engine.settings import EngineSettings
+from memory.db import Connection
+
+SEARCH_PATH = "procrastinate,public"
+
+Body = Callable[[Job, int], Awaitable[None]]
+"""What a wake-up does: takes its job and the agent."""
+
+KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+
+
+def lock_of(agent: int) -> str:
+    """The lock under which at most one job of an agent runs at a time."""
+    return f"agent:{agent}"
+
+
+class Reschedule(BaseRetryStrategy):
+    """Every job that ends in an error is run again: its agent's wake flag is up, and nothing else would wake it.
+
+    A cancelled job (the process stops) is free at once. Otherwise the wait doubles up to a cap, with jitter, or is what the error asks for.
+    """
+
+    def __init__(self, settings: EngineSettings, random: Callable[[], float], now: Callable[[], datetime]) -> None:
+        self._settings, self._random, self._now = settings, random, now
+
+    def seconds(self, error: BaseException, attempts: int) -> float:
+        """How long to wait before the next attempt."""
+        if isinstance(error, asyncio.CancelledError):
+            return 0.0
+        settings = self._settings
+        if isinstance(error, TryAgainLater) and error.seconds is not None:
+            # A little later, never earlier than asked, and not everybody at once.
+            return min(error.seconds, settings.retry_longest) * (1 + 0.1 * self._random())
+        backoff: float = min(settings.retry_cap, settings.retry_first * 2.0 ** min(attempts, 30))
+        return backoff * (0.5 + 0.5 * self._random())
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
+        return RetryDecision(retry_at=self._now() + timedelta(seconds=self.seconds(exception, job.attempts)))
+
+
+class _OwnRuns(JobManager):
+    """Ends only the run of a job that this process fetched.
+
+    Procrastinate ends a job by its id alone. After a pause beyond the stall limit a job belongs to another worker, and the ending
+    of the first run would delete or reschedule it under that worker's hands. Every return to `todo` counts up the attempts, so
+    id and attempts name one run.
+    """
+
+    last_fetch: float | None = None
+
+    async def owns(self, job: Job) -> bool:
+        """Whether the job is still in the run that `job` was fetched for."""
+        assert job.id is not None
+        rows = await self.connector.execute_query_all_async(
+            "SELECT 1 FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s",
+            id=job.id, attempts=job.attempts,
+        )  # fmt: skip
+        return bool(rows)
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        job = await super().fetch_job(queues, worker_id)
+        self.last_fetch = time.monotonic()
+        return job
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        if await self.owns(job):
+            await super().finish_job(job, status, delete_job)
+
+    async def retry_job(
+        self, job: Job, retry_at: dt.datetime | None = None, priority: int | None = None, queue: str | None = None, lock: str | None = None
+    ) -> None:
+        if await self.owns(job):
+            await super().retry_job(job, retry_at, priority, queue, lock)
+
+
+async def _configure(connection: AsyncConnection[Any]) -> None:
+    # Not through the pool's kwargs: the listener would pass autocommit twice and the worker would stop without a word.
+    await connection.set_autocommit(True)
+
+
+class Queue:
+    """The Procrastinate app on the bot's database. Open it with `async with`; deferring alone needs no opening."""
+
+    def __init__(
+        self,
+        url: str,
+        settings: EngineSettings | None = None,
+        *,
+        random: Callable[[], float] = random_numbers.random,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.settings = settings or EngineSettings()
+        self.body: Body | None = None
+        connector = PsycopgConnector(
+            conninfo=url, min_size=1, max_size=5, configure=_configure, name="keepsake-queue",
+            kwargs={"options": f"-c search_path={SEARCH_PATH}", "application_name": "keepsake-queue", **KEEPALIVE},
+        )  # fmt: skip
+        self.app = App(connector=connector)
+        self.jobs = _OwnRuns(connector)
+        self.app.job_manager = self.jobs
+
+        @self.app.task(name="wake", pass_context=True, retry=Reschedule(self.settings, random, now))
+        async def wake(context: JobContext, agent: int) -> None:
+            assert self.body is not None, "a worker sets the body before it runs"
+            await self.body(context.job, agent)
+
+        self._wake = wake
+
+    async def __aenter__(self) -> Self:
+        await self.app.open_async()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.app.close_async()
+
+    async def defer_wake(self, connection: Connection, agent: int) -> None:
+        """Wake an agent when the caller's transaction commits. The caller keeps the invariant: flag up, exactly one job."""
+        await self._wake.configure(lock=lock_of(agent), connection=connection).defer_async(agent=agent)
+
+    async def owns(self, job: Job) -> bool:
+        """Whether a job still belongs to the run it was fetched for; False once another worker was given it."""
+        return await self.jobs.owns(job)
+
+    @property
+    def idle_for(self) -> float | None:
+        """Seconds since this process last asked for work successfully; None before the first time. The worker's pulse."""
+        last = self.jobs.last_fetch
+        return None if last is None else time.monotonic() - last

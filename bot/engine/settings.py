@@ -1,0 +1,60 @@
+"""The engine's settings; all durations are seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Defaults as measured; tests shorten them, the app fills in what the operator may choose."""
+
+    # Inbox and claim
+    burst: float = 1.2
+    """How long after a message another one of the same burst is waited for; 0: never."""
+    burst_cap: float = 6.0
+    """The most that a burst may keep its first message waiting."""
+    coalesce: int = 10
+    """The most events of one turn: enough for a burst, few enough to be answered and to fit the context together."""
+
+    # Failure
+    max_attempts: int = 5
+    """Claims without a clean exit after which a turn is poison."""
+    give_up: float = 86_400.0
+    """Age of the oldest event at which a turn that cannot go on becomes a dead letter."""
+    own_try: float = 3_600.0
+    """What a turn gets at least, however old its events: it may be a replayed letter, or have waited behind another."""
+    retry_first: float = 1.0
+    retry_cap: float = 60.0
+    retry_longest: float = 900.0
+    """The longest wait that is taken from the other side's own suggestion."""
+    apology: str = "Sorry, I could not answer that. Please try again later."
+    notice: str = ""
+    """One line for a person who has waited `notice_after` because the turn cannot go on; empty: none."""
+    notice_after: float = 30.0
+
+    # Worker
+    concurrency: int = 1000
+    poll: float = 0.25
+    heartbeat: float = 10.0
+    stalled: float = 30.0
+    shutdown_grace: float = 25.0
+    release_within: float = 5.0
+    """The most that handing back one turn may take while the process stops."""
+    hand_back: float = 60.0
+    """How long one wake-up keeps an agent that always has more to do, before others get their chance."""
+    restart_first: float = 0.5
+    restart_cap: float = 15.0
+
+    # Upkeep
+    reap_every: float = 5.0
+    sweep_every: float = 30.0
+    clean_every: float = 86_400.0
+    keep_jobs_hours: int = 168
+
+    # Outbox
+    outbox_poll: float = 1.0
+    sends_at_once: int = 20
+    send_timeout: float = 30.0
+    doubtful_after: float = 60.0
+    """Age at which a row marked as being sent counts as left behind by a dead sender; above `send_timeout`."""

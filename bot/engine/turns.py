@@ -1,0 +1,227 @@
+"""Turns: taking an agent's waiting events, and committing what a turn does, step by step, under its epoch.
+
+A claim raises the agent's epoch. Every step is one transaction whose last act is the fence: it locks the agent's row and refuses
+when the epoch has moved on (another worker took over) or when memory or place policy is not what the prompt was built from.
+Lock order everywhere: the agent's row before its turn's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from adapters.text import split
+from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait
+from bot.engine.settings import EngineSettings
+from bot.engine.signals import Outbound
+from memory.db import Connection, Database, value
+from memory.sanitise import clean
+
+State = Literal["done", "failed", "cancelled"]
+LIMIT = 2000
+"""Characters of one outgoing message where its platform's limit was not given: Discord's, the smallest."""
+LOCK_TIMEOUT = "5s"
+# Rows that the engine writes into the outbox itself stand under steps that no turn reaches.
+_APOLOGY, _NOTICE = -2, -1
+
+
+async def claim(db: Database, agent: int, now: datetime, settings: EngineSettings) -> Claim | Wait | None:
+    """Take the agent's turn: the unfinished one, or the longest run of waiting events of one place and one origin.
+
+    None: nothing waits, and the wake flag is down. One transaction, so that a crash in it counts for nothing.
+    """
+    async with db.bare() as connection:
+        cursor = await connection.execute(
+            "SELECT * FROM claim_turn(%s, %s, %s, %s, %s, %s)",
+            (agent, now, settings.coalesce, settings.max_attempts, round(settings.burst_cap * 1000), settings.apology),
+        )
+        taken = await cursor.fetchone()
+        if taken is None:
+            return None
+        if taken["wait_until"] is not None:
+            return Wait(taken["wait_until"])
+        await connection.execute("SELECT enter(%s, %s)", (agent, taken["place_id"]))
+        cursor = await connection.execute(
+            "SELECT t.*, v.version, v.policy_version FROM turns t, versions(t.agent_id) v WHERE t.id = %s", (taken["turn_id"],)
+        )
+        turn = await cursor.fetchone()
+        assert turn is not None
+        cursor = await connection.execute(
+            "SELECT id, seq, kind, origin, payload, created_at FROM events WHERE turn_id = %s AND status = 0 ORDER BY seq", (turn["id"],)
+        )
+        events = tuple(Event(**row) for row in await cursor.fetchall())
+    return Claim(
+        agent=agent, epoch=taken["epoch"], turn=turn["id"], step=turn["step"], conversation=turn["conversation_id"], place=turn["place_id"],
+        origin=turn["origin"], events=events, started_at=turn["started_at"], passes=turn["passes"], memory_calls=turn["memory_calls"],
+        memory_writes=turn["memory_writes"], tokens=turn["tokens"], replied=turn["replied"], nudged=turn["nudged"],
+        resumed=taken["resumed"], cancel_requested=turn["cancel_requested"],
+        fence=Fence(taken["epoch"], turn["version"], turn["policy_version"], turn["step"]),
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Step:
+    """One step of a turn while it is open. The counters are what this step adds; `finish` ends the turn with it."""
+
+    connection: Connection
+    claim: Claim
+    now: datetime
+    finish: State | None = None
+    limits: Mapping[str, int] | None = None
+    passes: int = 0
+    memory_calls: int = 0
+    memory_writes: int = 0
+    tokens: int = 0
+    replied: bool = False
+    nudged: bool = False
+    more: bool | None = None
+    parts: int = 0
+    target: tuple[str, str] | None = None
+
+    async def reply(self, text: str, reply_to: str | None = None) -> int:
+        """Put a reply into the outbox, split by the platform's limit, for the place of the turn. Returns its number of messages."""
+        platform, channel = await self._target()
+        chunks = split(clean(text), (self.limits or {}).get(platform, LIMIT))
+        for chunk in chunks:
+            await _enqueue(self, platform, channel, self.claim.fence.step, self.parts, chunk, None if self.parts else reply_to)
+            self.parts += 1
+        self.replied = self.replied or bool(chunks)
+        return len(chunks)
+
+    async def say(self, step: int, text: str) -> None:
+        """Put one line of the engine's own into the outbox, at most once per turn and `step`."""
+        platform, channel = await self._target()
+        await _enqueue(self, platform, channel, step, 0, text, None)
+        self.parts += 1
+
+    async def _target(self) -> tuple[str, str]:
+        if self.target is None:
+            cursor = await self.connection.execute("SELECT platform, external_id FROM places WHERE id = %s", (self.claim.place,))
+            row = await cursor.fetchone()
+            assert row is not None
+            self.target = row["platform"], row["external_id"]
+        return self.target
+
+    async def _fence(self) -> None:
+        """The last statements of the transaction; nothing may be written after the agent's row is locked."""
+        claim, fence = self.claim, self.claim.fence
+        if self.finish in (None, "done"):
+            verdict = await value(
+                self.connection, "SELECT commit_step(%s, %s, %s, %s)", (claim.agent, fence.epoch, fence.version, fence.policy_version)
+            )
+            if verdict != "ok":
+                raise ContextChanged if verdict == "changed" else StaleTurn
+        elif (more := await self._end(self.finish)) is None:
+            raise StaleTurn
+        else:
+            self.more = more
+        cancelled = await value(
+            self.connection,
+            """UPDATE turns SET step = step + 1, passes = passes + %s, memory_calls = memory_calls + %s, memory_writes = memory_writes + %s,
+                 tokens = tokens + %s, replied = replied OR %s, nudged = nudged OR %s WHERE id = %s RETURNING cancel_requested""",
+            (self.passes, self.memory_calls, self.memory_writes, self.tokens, self.replied, self.nudged, claim.turn),
+        )
+        if cancelled is None:
+            raise StaleTurn
+        if cancelled and self.finish in (None, "done"):
+            raise TurnCancelled
+        if self.finish == "done":
+            self.more = await self._end("done")
+
+    async def _end(self, state: State) -> bool | None:
+        more: bool | None = await value(
+            self.connection, "SELECT finish_turn(%s, %s, %s, %s, %s)",
+            (self.claim.agent, self.claim.turn, self.claim.fence.epoch, state, self.now),
+        )  # fmt: skip
+        return more
+
+
+@asynccontextmanager
+async def step(
+    db: Database, claim: Claim, *, now: datetime, finish: State | None = None, limits: Mapping[str, int] | None = None,
+    outbound: Outbound | None = None,
+) -> AsyncIterator[Step]:  # fmt: skip
+    """Open a step: its `connection` is a transaction at the claim's place; leaving the block commits it through the fence.
+
+    `limits`: characters of one message by platform. `outbound`: whom in this process to tell of new replies; without it other
+    processes are notified. Raises StaleTurn, ContextChanged or TurnCancelled; then nothing of the step is kept.
+    """
+    async with db.agent(claim.agent, claim.place) as connection:
+        await connection.execute("SELECT set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
+        # Holds an erasure of this person back until the step is over; no row: they were erased already.
+        if await value(connection, "SELECT id FROM agents WHERE id = %s FOR KEY SHARE", (claim.agent,)) is None:
+            raise StaleTurn
+        opened = Step(connection, claim, now, finish, limits)
+        yield opened
+        abroad = bool(opened.parts) and opened.target is not None and not (outbound and outbound.serves(*opened.target))
+        if abroad:
+            # Costs a global lock at the commit, so only where no sender of this process can be told.
+            await connection.execute("SELECT pg_notify('keepsake_outbox', %s)", (opened.target[0] if opened.target else "",))
+        await opened._fence()
+    claim.fence.version += 1
+    claim.fence.step += 1
+    claim.fence.more = opened.more
+    if outbound and opened.parts and opened.target:
+        outbound.made(*opened.target)
+
+
+async def refresh(db: Database, claim: Claim) -> None:
+    """Read the versions anew after ContextChanged, before the prompt is built anew. Raises StaleTurn."""
+    async with db.bare() as connection:
+        cursor = await connection.execute("SELECT * FROM versions(%s)", (claim.agent,))
+        row = await cursor.fetchone()
+    if row is None or row["epoch"] != claim.fence.epoch:
+        raise StaleTurn
+    claim.fence.version, claim.fence.policy_version = row["version"], row["policy_version"]
+
+
+async def cancelled(db: Database, claim: Claim) -> bool:
+    """Whether the person asked to stop this turn; read before each pass."""
+    async with db.agent(claim.agent, claim.place) as connection:
+        return bool(await value(connection, "SELECT cancel_requested FROM turns WHERE id = %s", (claim.turn,)))
+
+
+async def release(db: Database, claim: Claim, error: str) -> None:
+    """A clean exit without an end: the attempt does not count. `error`: the class of what was in the way."""
+    async with db.bare() as connection:
+        await connection.execute("SELECT release_turn(%s, %s, %s, %s)", (claim.agent, claim.turn, claim.fence.epoch, error))
+
+
+async def note_crash(db: Database, claim: Claim, error: str) -> None:
+    """Keep the class of the error that broke a turn off; the attempt counts."""
+    async with db.agent(claim.agent, claim.place) as connection:
+        await connection.execute("UPDATE events SET last_error = %s WHERE turn_id = %s AND status = 0", (error, claim.turn))
+
+
+async def notice(db: Database, claim: Claim, text: str, *, now: datetime) -> None:
+    """Tell the person once per turn that the answer takes longer."""
+    async with db.agent(claim.agent, claim.place) as connection:
+        await Step(connection, claim, now).say(_NOTICE, text)
+        await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
+
+
+async def give_up(db: Database, claim: Claim, error: str, apology: str, *, now: datetime, outbound: Outbound | None = None) -> bool:
+    """End a turn that cannot go on: its events become dead letters, the person is told. Returns whether more waits."""
+    async with step(db, claim, now=now, finish="failed", outbound=outbound) as last:
+        await last.connection.execute("UPDATE events SET last_error = %s WHERE turn_id = %s AND status = 0", (error, claim.turn))
+        if claim.addressed and not claim.replied:
+            await last.say(_APOLOGY, apology)
+    return bool(claim.fence.more)
+
+
+async def end_cancelled(db: Database, claim: Claim, *, now: datetime) -> bool:
+    """End a turn that the person stopped. Returns whether more waits."""
+    async with step(db, claim, now=now, finish="cancelled"):
+        pass
+    return bool(claim.fence.more)
+
+
+async def _enqueue(step: Step, platform: str, channel: str, number: int, part: int, body: str, reply_to: str | None) -> None:
+    await step.connection.execute(
+        """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, reply_to, created_at)
+           VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (turn_id, step, part) DO NOTHING""",
+        (step.claim.agent, step.claim.place, platform, channel, step.claim.turn, number, part, body, reply_to, step.now),
+    )

@@ -1,0 +1,177 @@
+"""The function executor: parses and validates calls, runs them, and turns every failure into a result the model can act on.
+
+`plan` and `decide` are pure; `run` acts, each call in a savepoint of the step's transaction, so that a failed one leaves nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import psycopg
+
+from bot.calls import Call, CallFault, parse_arguments
+from bot.engine.events import Claim
+from bot.functions import BY_NAME
+from bot.functions.context import CallContext, Refused
+from bot.functions.registry import Function
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one turn may use: passes (model calls), memory calls, memory writes, seconds, tokens."""
+
+    passes: int
+    memory_calls: int
+    memory_writes: int
+    seconds: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a turn has used so far."""
+
+    passes: int = 0
+    memory_calls: int = 0
+    memory_writes: int = 0
+    tokens: int = 0
+
+    def exhausted(self, bounds: Bounds, seconds: float) -> bool:
+        """Whether the next pass must be the last, without functions."""
+        return (
+            self.passes >= bounds.passes - 1
+            or self.memory_calls >= bounds.memory_calls
+            or self.tokens >= bounds.tokens
+            or seconds >= bounds.seconds
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One call as it will run. `fault` is the result of a call that will not."""
+
+    call: Call
+    function: Function | None
+    arguments: dict[str, Any]
+    heartbeat: bool
+    reason: str
+    fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One call and what came of it."""
+
+    planned: Planned
+    result: str
+    ok: bool
+
+
+def plan(calls: Sequence[Call], used: Used, bounds: Bounds) -> list[Planned]:
+    """Parse and validate calls, and refuse those over the turn's bounds. Nothing is run and nothing guessed."""
+    planned = []
+    memory_calls, memory_writes = used.memory_calls, used.memory_writes
+    for call in calls:
+        function = BY_NAME.get(call.name)
+        if function is None:
+            known = ", ".join(BY_NAME)
+            planned.append(_faulty(call, None, f"There is no function {call.name[:60]!r}. There are: {known}."))
+            continue
+        arguments = parse_arguments(call.arguments, function.schema)
+        if isinstance(arguments, CallFault):
+            planned.append(_faulty(call, function, arguments.message))
+            continue
+        if function.kind != "reply":
+            memory_calls += 1
+            memory_writes += function.kind == "write"
+            if memory_calls > bounds.memory_calls or memory_writes > bounds.memory_writes:
+                what = "writes to memory" if memory_calls <= bounds.memory_calls else "memory calls"
+                planned.append(
+                    _faulty(call, function, f"Not run: the {what} of this turn are used up. Answer now with what you have.")
+                )
+                continue
+        values = dict(arguments)
+        wanted = values.pop("request_heartbeat", None)
+        heartbeat = function.heartbeat if wanted is None else bool(wanted)
+        planned.append(Planned(call, function, values, heartbeat, str(values.pop("reason", None) or ""), None))
+    return planned
+
+
+def _faulty(call: Call, function: Function | None, fault: str) -> Planned:
+    return Planned(call, function, {}, True, "", fault)
+
+
+def queries(planned: Sequence[Planned]) -> list[str]:
+    """The texts that searches will look for, so that they are embedded before a connection is held."""
+    return [
+        each.arguments["query"]
+        for each in planned
+        if each.function and each.function.kind == "search" and each.arguments.get("query")
+    ]
+
+
+async def run(planned: Sequence[Planned], context: CallContext) -> list[Ran]:
+    """Run calls in order. A failed one is rolled back alone and its result says what to do next.
+
+    Raises psycopg.OperationalError (the database is away): that is no failure of a call but of the step.
+    """
+    done = []
+    for each in planned:
+        if each.fault is not None or each.function is None:
+            done.append(Ran(each, f"Error: {each.fault}", ok=False))
+            continue
+        before, said = context.state, len(context.said)
+        context.reason = each.reason
+        try:
+            async with context.connection.transaction():
+                result = await each.function.run(context, **each.arguments)
+            done.append(Ran(each, result, ok=True))
+        except Refused as refused:
+            context.state = before
+            del context.said[said:]
+            done.append(Ran(each, f"Error: {refused}", ok=False))
+        except psycopg.OperationalError:
+            raise
+        except Exception as error:  # noqa: BLE001  the model gets a result whatever a function does
+            context.state = before
+            del context.said[said:]
+            log.warning("function %s failed: %s", each.call.name, type(error).__name__)
+            done.append(
+                Ran(each, "Error: this failed inside; nothing was changed. Go on without it, or try another way.", ok=False)
+            )
+    return done
+
+
+Ending = Literal["go on", "yield", "nudge", "apologise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a pass comes to: what the person reads, what stays private, and how the turn goes on."""
+
+    say: tuple[str, ...]
+    monologue: str
+    ending: Ending
+
+
+def decide(
+    text: str, ran: Sequence[Ran], said: Sequence[str], *, silent: bool, claim: Claim, replied: bool, nudged: bool, last: bool
+) -> Outcome:
+    """The reply rules of the design, section 5.
+
+    `said`: what `send_message` sent in this pass; `replied`: the turn sent something before; `last`: the turn is at its bounds.
+    """
+    text = text.strip()
+    goes_on = any(each.planned.heartbeat or not each.ok for each in ran)
+    if goes_on and not last:
+        return Outcome(tuple(said), text, "go on")
+    speaks = bool(text) and claim.origin == "person" and not (goes_on or silent or said or replied)
+    say, monologue = ((text,), "") if speaks else (tuple(said), text)
+    if say or replied or silent or not claim.addressed:
+        return Outcome(say, monologue, "yield")
+    return Outcome((), monologue, "apologise" if nudged else "nudge")

@@ -1,0 +1,27 @@
+"""One finding of a check: whether something is right, and what to do when it is not."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`what` names the thing and how it is; `remedy` says what to do, empty when all is well. `fatal`: the bot cannot run so."""
+
+    well: bool
+    what: str
+    remedy: str = ""
+    fatal: bool = True
+
+
+class StartError(Exception):
+    """The bot cannot start; the text is one line that names the key and what to do. Exit code 2."""
+
+
+def right(what: str) -> Finding:
+    """Something is as it should be."""
+    return Finding(True, what)
+
+
+def wrong(what: str, remedy: str, *, fatal: bool = True) -> Finding:
+    """Something is not."""
+    return Finding(False, what, remedy, fatal)

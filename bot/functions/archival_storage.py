@@ -1,0 +1,60 @@
+"""Archival storage: long-term facts and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from bot.functions.context import CallContext, Refused
+from bot.functions.results import query_of, show
+from memory import archival_storage
+from memory.archival_storage import clean_tags
+
+PASSAGE_LIMIT = 8000
+"""Characters of one inserted text."""
+
+
+async def archival_storage_insert(
+    context: CallContext,
+    content: Annotated[str, Field(description="Self-contained text: who, what, when.")],
+    tags: Annotated[list[str] | None, Field(description="A few short words to find it by.")] = None,
+) -> str:
+    """Store a lasting fact, story, plan or longer note. Use it for what is too long or too rarely needed for the working context."""
+    content = content.strip()
+    if not content:
+        raise Refused("The text is empty.")
+    if len(content) > PASSAGE_LIMIT:
+        raise Refused(f"One text may have {PASSAGE_LIMIT} characters; this has {len(content)}. Split it into several inserts.")
+    return await store(context, content, clean_tags(tags or ()), action="archival_storage_insert")
+
+
+async def store(context: CallContext, content: str, tags: Sequence[str], *, action: str) -> str:
+    """Insert or merge a text with its log entry and its sources."""
+    stored = await archival_storage.insert(
+        context.connection, agent=context.claim.agent, place=context.claim.place, visibility=context.visibility, content=content, tags=tags,
+        turn=context.claim.turn, at=context.now,
+    )  # fmt: skip
+    await context.log(action, "passage", stored.id, after=content)
+    await context.derive("passage_id", stored.id)
+    state = context.state
+    added = 0 if stored.merged else 1
+    context.state = replace(state, archival_total=state.archival_total + added, tags=tuple(dict.fromkeys([*state.tags, *tags])))
+    return "Merged with a nearly identical text that was there." if stored.merged else "Stored."
+
+
+async def archival_storage_search(
+    context: CallContext,
+    query: Annotated[str, Field(description="Words or a question; empty to browse by tags or time.")] = "",
+    page: Annotated[int, Field(ge=1, description="Page of results, from 1.")] = 1,
+    tags: Annotated[list[str] | None, Field(description="Only texts with one of these tags.")] = None,
+    before: Annotated[str | None, Field(description="Earlier than this local date or time.")] = None,
+    after: Annotated[str | None, Field(description="From this local date or time on.")] = None,
+) -> str:
+    """Search archival storage by meaning, words, tags and time. Page on while the answer may be on a later page; stop when you have it."""
+    wanted = query_of(context, query, page, before, after, tags=clean_tags(tags or ()))
+    found = await archival_storage.search(context.connection, wanted, context.vectors.get(query))
+    context.seen += [hit.visibility for hit in found.hits]
+    return show(found, context.state.tz)

@@ -1,0 +1,57 @@
+"""What a function is closed over: one agent, one turn, one transaction. No function takes an agent or a place as an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bot.engine.events import Claim
+from memory import log, sources
+from memory.agent_state import AgentState
+from memory.db import Connection
+from memory.embedding import QueryVector
+from memory.places import Visibility, strictest
+
+
+class Refused(Exception):
+    """A call that cannot be done; the text is written for the model and says what to do instead."""
+
+
+@dataclass(slots=True)
+class CallContext:
+    """One step of a turn while its calls run. `state` is replaced as calls change it; the caller keeps the last one."""
+
+    connection: Connection
+    claim: Claim
+    state: AgentState
+    now: datetime
+    vectors: Mapping[str, QueryVector]
+    page_size: int
+    reason: str = ""
+    seen: list[Visibility] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    silent: bool = False
+
+    @property
+    def visibility(self) -> Visibility:
+        """Of what this turn makes: the strictest of what it was made from."""
+        return strictest([self.state.visibility, *self.seen])
+
+    async def log(
+        self, action: str, target: log.Target, target_id: int, *, before: str | None = None, after: str | None = None
+    ) -> None:
+        """Write a change of this turn into the memory log, with the reason the model gave."""
+        await log.record(
+            self.connection, agent=self.claim.agent, place=self.claim.place, at=self.now, actor="agent", action=action, target=target,
+            target_id=target_id, turn=self.claim.turn, reason=self.reason, before=before, after=after,
+        )  # fmt: skip
+
+    async def derive(self, derived: sources.Derived, derived_id: int) -> None:
+        """Note where a derived row came from: this turn's own messages as trigger, the rest of the queue as window."""
+        said = [m for m in self.state.queue if m.kind in ("message", "quote", "event")]
+        newest = next((i for i in range(len(said) - 1, -1, -1) if said[i].role == "assistant"), -1)
+        await sources.add(
+            self.connection, self.claim.agent, derived, derived_id,
+            trigger=[m.id for m in said[newest + 1 :]], window=[m.id for m in said[: newest + 1]],
+        )  # fmt: skip

@@ -1,0 +1,83 @@
+"""Timers the agent sets: reminders and follow-ups, in the person's local time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bot.functions.context import CallContext, Refused
+from memory.main_context import local
+from memory.working_context import one_line
+
+PURPOSE_LIMIT = 500
+WAITING_LIMIT = 50
+"""The most timers of one agent that wait at once."""
+FARTHEST = timedelta(days=5 * 366)
+
+
+async def set_timer(
+    context: CallContext,
+    purpose: Annotated[str, Field(description="What to do when it fires, in words.")],
+    at: Annotated[str | None, Field(description="Local time: 2026-11-30T08:00.")] = None,
+    in_minutes: Annotated[int | None, Field(ge=1, description="Or: minutes from now.")] = None,
+    every: Annotated[Literal["day", "week", "month"] | None, Field(description="Repeat.")] = None,
+) -> str:
+    """Set a reminder or follow-up. When it fires you get a timed event here and may send_message."""
+    if (at is None) == (in_minutes is None):
+        raise Refused("Give either at or in_minutes.")
+    zone = context.state.tz
+    try:
+        due = context.now + timedelta(minutes=in_minutes) if in_minutes else _moment(at or "", zone)
+    except OverflowError:
+        due = None
+    if due is None or not context.now < due <= context.now + FARTHEST:
+        raise Refused(f"The time must lie ahead, at most five years. It is now {local(context.now, zone)}.")
+    purpose = one_line(purpose)[:PURPOSE_LIMIT]
+    if not purpose:
+        raise Refused("Say what the timer is for.")
+    cursor = await context.connection.execute("SELECT count(*) AS n FROM timers WHERE due_at IS NOT NULL")
+    row = await cursor.fetchone()
+    if row and row["n"] >= WAITING_LIMIT:
+        raise Refused(f"There are {WAITING_LIMIT} timers already. Cancel one that matters less.")
+    wall = due.astimezone(zone).replace(tzinfo=None)
+    cursor = await context.connection.execute(
+        """INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, every, due_at, turn_id, created_at)
+           VALUES (%s, %s, %s, 'reminder', %s, %s, %s, %s, %s, %s, %s) RETURNING id""",
+        (context.claim.agent, context.claim.place, context.visibility, purpose, context.state.zone or "UTC", wall, every,
+         due.astimezone(UTC), context.claim.turn, context.now),
+    )  # fmt: skip
+    row = await cursor.fetchone()
+    assert row is not None
+    return f"Timer {row['id']} is set for {local(due, zone)}{f', every {every}' if every else ''}."
+
+
+async def cancel_timer(context: CallContext, timer: Annotated[int, Field(description="Its number, from list_timers.")]) -> str:
+    """Cancel a timer."""
+    cursor = await context.connection.execute("UPDATE timers SET due_at = NULL WHERE id = %s AND due_at IS NOT NULL", (timer,))
+    if cursor.rowcount == 0:
+        raise Refused("No waiting timer has that number. Use list_timers.")
+    return "Cancelled."
+
+
+async def list_timers(context: CallContext) -> str:
+    """The timers that wait, with their numbers."""
+    cursor = await context.connection.execute(
+        "SELECT id, due_at, every, purpose FROM timers WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 50"
+    )
+    rows = await cursor.fetchall()
+    zone = context.state.tz
+    return "\n".join(_line(row["id"], row["due_at"], zone, row["every"], row["purpose"]) for row in rows) or "No timer is set."
+
+
+def _line(number: int, due: datetime, zone: tzinfo, every: str | None, purpose: str) -> str:
+    return f"{number}: {local(due, zone)}{f', every {every}' if every else ''}: {purpose}"
+
+
+def _moment(text: str, zone: tzinfo) -> datetime:
+    try:
+        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise Refused(f"{text[:40]!r} is no time. Write 2026-11-30T08:00.") from None
+    return found if found.tzinfo else found.replace(tzinfo=zone)

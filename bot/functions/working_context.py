@@ -1,0 +1,119 @@
+"""Changing the working context: what the model always sees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bot.functions.archival_storage import store
+from bot.functions.context import CallContext, Refused
+from memory import working_context
+from memory.working_context import ENTRY_LIMIT, TASK_NOTES, Entry, find, plain, room
+
+Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "task_notes"]
+
+
+async def working_context_append(
+    context: CallContext,
+    section: Annotated[
+        Editable,
+        Field(
+            description="profile: who the person is. preferences: likes, dislikes, how they want you to be. key_facts: people, places, dates that "
+            "matter. goals: what they want to reach. task_notes: for the task at hand (at most 10). persona: how you adjust to this person."
+        ),
+    ],
+    content: Annotated[str, Field(description="One fact in one sentence, about whom it is included.")],
+) -> str:
+    """Add a fact to the working context, which you always see. For lasting facts; longer things go to archival storage."""
+    content = _checked(content)
+    entries = context.state.entries
+    same = [entry for entry in entries if plain(entry.content) == plain(content)]
+    if same:
+        raise Refused(f"That is there already, in {same[0].section}. Nothing to do.")
+    note = ""
+    if section == "task_notes":
+        notes = [entry for entry in entries if entry.section == "task_notes"]
+        while len(notes) >= TASK_NOTES or (notes and room(context.state.entries, section) < len(content)):
+            await _retire(context, notes.pop(0))
+            note = " The oldest task note went to archival storage (tag task_notes)."
+    left = room(context.state.entries, section)
+    if left < len(content):
+        raise Refused(
+            f"The section {section} has room for {max(left, 0)} more characters; this needs {len(content)}. Shorten it, replace or remove an entry of "
+            f"{section} that matters less, or store this with archival_storage_insert."
+        )
+    entry = await working_context.insert(
+        context.connection, agent=context.claim.agent, place=context.claim.place, visibility=context.visibility, section=section,
+        content=content, turn=context.claim.turn, at=context.now,
+    )  # fmt: skip
+    await context.log("working_context_append", "working_context", entry.id, after=content)
+    await context.derive("entry_id", entry.id)
+    context.state = replace(context.state, entries=(*context.state.entries, entry))
+    return f"Added to {section}.{note}"
+
+
+async def working_context_replace(
+    context: CallContext,
+    old: Annotated[str, Field(description="The entry to replace, or words that only it contains.")],
+    new: Annotated[str, Field(description="The whole new entry, one sentence.")],
+) -> str:
+    """Replace one entry of the working context, when a fact changed or was wrong."""
+    new = _checked(new)
+    entry = _only(context, old)
+    others = [other for other in context.state.entries if other.id != entry.id]
+    if any(plain(other.content) == plain(new) for other in others):
+        raise Refused("The new text is there already as another entry. Remove the old entry instead.")
+    left = room(context.state.entries, entry.section, without=entry.id)
+    if left < len(new):
+        raise Refused(f"The section {entry.section} has room for {max(left, 0)} characters; this needs {len(new)}. Shorten it.")
+    changed = await working_context.update(
+        context.connection, entry.id, place=context.claim.place, visibility=context.visibility, content=new, turn=context.claim.turn,
+        at=context.now,
+    )  # fmt: skip
+    await context.log("working_context_replace", "working_context", entry.id, before=entry.content, after=new)
+    await context.derive("entry_id", entry.id)
+    context.state = replace(context.state, entries=tuple(changed if e.id == entry.id else e for e in context.state.entries))
+    return f"Replaced in {entry.section}."
+
+
+async def working_context_remove(
+    context: CallContext, content: Annotated[str, Field(description="The entry to remove, or words that only it contains.")]
+) -> str:
+    """Remove one entry of the working context, when it is no longer true or the person wants it forgotten."""
+    entry = _only(context, content)
+    await working_context.delete(context.connection, entry.id)
+    await context.log("working_context_remove", "working_context", entry.id, before=entry.content)
+    context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != entry.id))
+    return f"Removed from {entry.section}."
+
+
+async def _retire(context: CallContext, note: Entry) -> None:
+    await store(context, note.content, ["task_notes"], action="working_context_append")
+    await working_context.delete(context.connection, note.id)
+    await context.log("working_context_append", "working_context", note.id, before=note.content)
+    context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != note.id))
+
+
+def _checked(content: str) -> str:
+    content = content.strip()
+    if not content:
+        raise Refused("The text is empty. Give the fact in one sentence.")
+    if len(content) > ENTRY_LIMIT:
+        raise Refused(
+            f"An entry may have {ENTRY_LIMIT} characters; this has {len(content)}. Shorten it, or use archival_storage_insert."
+        )
+    return content
+
+
+def _only(context: CallContext, text: str) -> Entry:
+    found = find(context.state.entries, text)
+    if not found:
+        raise Refused(
+            "No entry of the working context contains that. Look at the working context and give the words of one entry."
+        )
+    if len(found) > 1:
+        candidates = "; ".join(f"[{entry.section}] {entry.content[:120]}" for entry in found[:5])
+        raise Refused(f"{len(found)} entries match. Give words that only one contains: {candidates}")
+    return found[0]

@@ -1,0 +1,19 @@
+"""The margin between our token count and the endpoint's, learned from the usage it reports."""
+
+
+class Margin:
+    """By how much the endpoint counts more tokens than our tokenizer, learned from the usage it reports."""
+
+    def __init__(self, factor: float = 1.02) -> None:
+        self.factor = factor
+
+    def learn(self, counted: int, reported: int) -> None:
+        """Take over a larger ratio at once and a smaller one slowly; zero means that the endpoint does not tell."""
+        if counted < 200 or reported <= 0:
+            return
+        ratio = min(2.5, reported / counted)
+        self.factor = max(1.02, ratio * 1.01, self.factor - 0.02 * (self.factor - ratio))
+
+    def overflowed(self) -> None:
+        """The endpoint refused a prompt as too long in spite of the count."""
+        self.factor = min(2.5, self.factor * 1.15)

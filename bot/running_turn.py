@@ -1,0 +1,43 @@
+"""What a turn knows while it runs, and what the operator set for all turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bot.engine.events import Claim
+from bot.executor import Bounds, Used
+from memory.agent_state import AgentState
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """What the operator set for every agent. Shares are of the window; token numbers count the tokenizer's tokens."""
+
+    chat_model: str
+    summary_model: str
+    budget: int
+    warning: float
+    flush: float
+    evict: float
+    reply_reserve: int
+    bounds: Bounds
+    page_size: int
+    temperature: float | None
+    patience: timedelta
+    """After how long without an answer the person hears that it takes longer."""
+    waiting_line: str
+    apology: str
+    refused_line: str
+
+
+@dataclass(slots=True)
+class RunningTurn:
+    """What one turn keeps while it runs; the database has the same after each step."""
+
+    claim: Claim
+    state: AgentState
+    used: Used
+    replied: bool
+    nudged: bool
+    started: float

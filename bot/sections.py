@@ -1,0 +1,192 @@
+"""The sections of the configuration: what each key may hold and its default. `config.yaml` explains every one."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic_settings import NoDecode
+
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+def _nothing(value: object) -> object:
+    return None if value == "" else value
+
+
+def _listed(value: object) -> object:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+class Section(BaseModel):
+    """A section: unknown keys are refused, values do not change after the start."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Data(Section):
+    """Where the bot keeps what it owns."""
+
+    folder: Annotated[str, Field(min_length=1)] = "data"
+
+
+class Database(Section):
+    """An external PostgreSQL; empty: the one inside."""
+
+    url: str = ""
+    pool: Annotated[int, Field(ge=4, le=200)] = 20
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        if url and not re.match(r"postgres(ql)?://", url):
+            raise ValueError("must be an address that begins with postgresql://, or empty for the PostgreSQL inside")
+        return url
+
+
+class Redis(Section):
+    """An external Redis; empty: the one inside."""
+
+    url: str = ""
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        if url and not re.match(r"(rediss?|unix)://", url):
+            raise ValueError("must be an address that begins with redis://, rediss:// or unix://, or empty for the Redis inside")
+        return url
+
+
+class Model(Section):
+    """The language model: any OpenAI-compatible endpoint."""
+
+    base_url: str = ""
+    api_key_env: str = ""
+    chat: str = ""
+    summary: str = ""
+    filter: str = ""
+    embedding: str = ""
+    calls: Literal["auto", "native", "schema"] = "auto"
+    timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120
+    temperature: Annotated[Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None, BeforeValidator(_nothing)] = None
+    max_reply_tokens: Annotated[int, Field(ge=64, le=100_000)] = 1500
+
+    @field_validator("base_url")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        if url and not re.match(r"https?://[^/\s]", url):
+            raise ValueError("must be an address that begins with http:// or https://, or empty")
+        return url.rstrip("/")
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
+            raise ValueError("must be the name of an environment variable, never the key itself")
+        return name
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if (self.base_url or self.api_key_env) and not self.chat:
+            raise ValueError("model.chat: is empty. Name the chat model of your endpoint there.")
+        return self
+
+
+class Context(Section):
+    """How much the model sees, and when the queue manager warns and flushes."""
+
+    budget: Annotated[int, Field(ge=2000, le=2_000_000)] = 16_000
+    reply_reserve: Annotated[int, Field(ge=64, le=100_000)] = 1500
+    warning: Share = 0.70
+    flush: Share = 1.0
+    evict: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.5
+    fixed_limit: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.6
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.warning >= self.flush:
+            raise ValueError("context.warning: must be below context.flush. Lower context.warning.")
+        if self.reply_reserve > self.budget // 2:
+            raise ValueError("context.reply_reserve: must be at most half of context.budget. Lower it, or raise the budget.")
+        return self
+
+
+class Turn(Section):
+    """How much one turn may do."""
+
+    passes: Annotated[int, Field(ge=1, le=200)] = 24
+    memory_calls: Annotated[int, Field(ge=0, le=1000)] = 16
+    memory_writes: Annotated[int, Field(ge=0, le=1000)] = 8
+    seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 300
+    tokens: Annotated[int, Field(ge=1000, le=100_000_000)] = 250_000
+
+
+class Engine(Section):
+    """Inbox, worker and outbox."""
+
+    debounce: Seconds = 1.5
+    debounce_cap: Seconds = 6
+    attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    give_up_hours: Annotated[float, Field(gt=0, le=720, allow_inf_nan=False)] = 24
+    concurrency: Count = 200
+    shutdown_grace: Seconds = 20
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.debounce_cap < self.debounce:
+            raise ValueError("engine.debounce_cap: must not be below engine.debounce. Raise it.")
+        return self
+
+
+class PersonaFile(Section):
+    """Where the persona is written down."""
+
+    file: str = ""
+
+
+class Console(Section):
+    """The terminal."""
+
+    user: Annotated[str, Field(max_length=64)] = ""
+
+    @field_validator("user")
+    @classmethod
+    def _id(cls, user: str) -> str:
+        if re.search(r"[:\s]", user):
+            raise ValueError("must be a name without blanks and colons, or empty for the name of the system's user")
+        return user
+
+
+class Access(Section):
+    """Who may act across people."""
+
+    operators: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
+
+    @field_validator("operators")
+    @classmethod
+    def _ids(cls, operators: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(re.fullmatch(r"[a-z]+:[^:\s]*:\S+", operator) for operator in operators):
+            raise ValueError("must list people as platform:workspace:user, for example console::ada or slack:T024BE7LD:U061F7AUR")
+        return operators
+
+
+class Log(Section):
+    """What the bot writes about itself; never message text."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+class Health(Section):
+    """An address for probes and metrics."""
+
+    bind: str = ""
+
+    @field_validator("bind")
+    @classmethod
+    def _address(cls, bind: str) -> str:
+        found = re.fullmatch(r"(?:[^\s:\[\]]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", bind)
+        if bind and not (found and 0 < int(found[1]) < 65_536):
+            raise ValueError("must be host:port, for example 127.0.0.1:8080, or empty for none")
+        return bind

@@ -1,0 +1,109 @@
+"""The recursive summary: made from the one before and the evicted messages, by the summary model; by truncation when that fails."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from bot.llm import ModelClient, ModelError, Usage
+from memory.fifo_queue import shorten
+from memory.main_context import label, local, package
+from memory.messages import Message
+
+log = logging.getLogger(__name__)
+
+WORDS = 250
+"""The most words of a summary."""
+TOKENS = 600
+"""The most tokens of a summary; a longer one counts as failed."""
+LINE_LIMIT = 2000
+"""Characters of one message in the transcript that is summarised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A new summary; `failed` when it is a truncation, to be made again later."""
+
+    text: str
+    failed: bool
+    usages: tuple[Usage, ...]
+
+
+def transcript(messages: Sequence[Message], zone: tzinfo) -> list[str]:
+    """What was said, a line of JSON a message, without calls, results and alerts."""
+    return [
+        package(
+            message.kind, time=local(message.created_at, zone), said_by="you" if message.role == "assistant" else label(message.author_name),
+            text=shorten(message.content, keep=LINE_LIMIT, pointer="in recall storage"),
+        )
+        for message in messages
+        if message.kind in ("message", "quote", "event", "monologue") and message.content
+    ]  # fmt: skip
+
+
+def chunks(lines: Sequence[str], limit: int, count: Callable[[str], int]) -> list[list[str]]:
+    """Lines in groups of at most `limit` tokens each; a single longer line is a group of its own."""
+    groups: list[list[str]] = []
+    used = limit + 1
+    for line in lines:
+        tokens = count(line) + 1
+        if used + tokens > limit:
+            groups.append([])
+            used = 0
+        groups[-1].append(line)
+        used += tokens
+    return groups
+
+
+def truncated(old: str, lines: Sequence[str], count: Callable[[str], int], limit: int = TOKENS) -> str:
+    """A summary without a model: the old one's end and the newest lines' beginnings, as many as fit in `limit` tokens."""
+    kept: list[str] = []
+    budget = limit - 40
+    for line in reversed(lines):
+        piece = line[:240]
+        budget -= count(piece) + 1
+        if budget < limit // 2:
+            break
+        kept.insert(0, piece)
+    half = limit // 2 - 40
+    while old and count(old) > half:
+        old = old[len(old) // 8 + 1 :]
+    return "\n".join(part for part in (old, "(Not summarised yet; the newest of what left the conversation:)", *kept) if part)
+
+
+async def summarise(
+    client: ModelClient,
+    model: str,
+    prompt: str,
+    old: str,
+    messages: Sequence[Message],
+    *,
+    zone: tzinfo,
+    window: int,
+    count: Callable[[str], int],
+) -> Summary:
+    """Fold evicted messages into the summary, in pieces that fit the window (tokens). Never raises for the model's sake."""
+    lines = transcript(messages, zone)
+    system = prompt.replace("{words}", str(WORDS))
+    room = max(500, window - count(system) - 3 * TOKENS)
+    summary = old
+    usages: list[Usage] = []
+    for group in chunks(lines, room, count):
+        request = [
+            {"role": "system", "content": system},
+            {"role": "user", "content": f"Summary so far:\n{summary or '(none)'}\n\nMessages that leave:\n" + "\n".join(group)},
+        ]
+        try:
+            reply = await client.complete(model, request, (), tool_choice="none", max_tokens=2 * TOKENS, temperature=None)
+        except ModelError as error:
+            log.warning("summary failed: %s; truncated instead", type(error).__name__)
+            return Summary(truncated(old, lines, count), True, tuple(usages))
+        usages.append(reply.usage)
+        made = (reply.text or "").strip()
+        if not made or count(made) > TOKENS:
+            log.warning("summary was %s; truncated instead", "too long" if made else "empty")
+            return Summary(truncated(old, lines, count), True, tuple(usages))
+        summary = made
+    return Summary(summary, False, tuple(usages))

@@ -1,0 +1,163 @@
+"""Everything the bot keeps of a person, as JSON and as Markdown to read.
+
+`EXPORTED` says, for each table with personal data, which columns go out and in what order; `LEFT_OUT` says why the rest does not.
+A test walks the real schema and fails on a table or column that stands in neither.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
+from typing import Any
+
+from psycopg import sql
+
+from memory.db import Connection
+
+EXPORTED: Mapping[str, tuple[str, ...]] = {
+    "agents": ("id", "created_at", "paused", "cross_accounts", "timezone", "locale"),
+    "identities": ("platform", "realm", "user_id", "display_name", "unreachable_since", "created_at"),
+    "conversations": ("id", "place_id", "summary", "summary_visibility", "summary_from", "summary_to"),
+    "working_context": (
+        "id", "place_id", "visibility", "shareable", "section", "content", "turn_id", "created_at", "updated_at",
+    ),
+    "passages": (
+        "id", "place_id", "visibility", "shareable", "document_id", "author_name", "content", "tags", "turn_id", "created_at",
+    ),
+    "documents": ("id", "place_id", "visibility", "shareable", "name", "media_type", "sha256", "size", "created_at"),
+    "messages": (
+        "id", "conversation_id", "place_id", "visibility", "shareable", "position", "role", "kind", "author_id", "author_name",
+        "content", "calls", "call_id", "platform_id", "event_id", "turn_id", "created_at",
+    ),
+    "timers": (
+        "id", "place_id", "visibility", "shareable", "kind", "purpose", "zone", "wall_time", "every", "due_at", "turn_id", "created_at",
+    ),
+    "sources": ("message_id", "entry_id", "passage_id", "conversation_id", "role"),
+    "memory_log": ("id", "place_id", "at", "actor", "action", "target", "target_id", "turn_id"),
+    "memory_log_content": ("log_id", "reason", "before", "after"),
+    "events": (
+        "id", "place_id", "kind", "origin", "source", "payload", "status", "attempts", "last_error", "turn_id", "created_at", "done_at",
+    ),
+    "turns": (
+        "id", "conversation_id", "place_id", "origin", "state", "passes", "memory_calls", "memory_writes", "tokens", "replied",
+        "started_at", "finished_at",
+    ),
+    "outbox": ("id", "place_id", "platform", "channel", "turn_id", "body", "reply_to", "state", "platform_id", "created_at"),
+    "usage": ("id", "turn_id", "purpose", "model", "prompt_tokens", "cached_tokens", "completion_tokens", "at"),
+}  # fmt: skip
+
+LEFT_OUT: Mapping[str, str] = {
+    "embeddings": "numbers computed from the exported texts",
+    "unembedded": "what still lacks such numbers",
+    "agents.next_seq": "bookkeeping of the engine",
+    "agents.epoch": "bookkeeping of the engine",
+    "agents.version": "bookkeeping of the cache",
+    "agents.wake": "bookkeeping of the engine",
+    "identities.merged_into": "bookkeeping of linked accounts",
+    "conversations.summary_pending": "bookkeeping of the queue manager",
+    "conversations.fifo_start": "bookkeeping of the queue manager",
+    "conversations.next_position": "bookkeeping of the queue manager",
+    "conversations.warned": "bookkeeping of the queue manager",
+    "messages.searchable": "follows from the kind",
+    "messages.tsv": "computed from the text",
+    "passages.tsv": "computed from the text",
+    "events.seq": "bookkeeping of the engine",
+    "events.idem": "bookkeeping of the engine",
+    "events.burst_ms": "bookkeeping of the engine",
+    "turns.epoch": "bookkeeping of the engine",
+    "turns.step": "bookkeeping of the engine",
+    "turns.cancel_requested": "bookkeeping of the engine",
+    "turns.nudged": "bookkeeping of the engine",
+    "outbox.step": "bookkeeping of the engine",
+    "outbox.part": "bookkeeping of the engine",
+    "outbox.attempts": "bookkeeping of the sender",
+    "outbox.not_before": "bookkeeping of the sender",
+    "outbox.sending_since": "bookkeeping of the sender",
+    "outbox.last_error": "bookkeeping of the sender",
+}
+PLACES = ("id", "platform", "realm", "workspace", "external_id", "kind", "name")
+
+Tables = dict[str, list[dict[str, Any]]]
+
+
+async def collect(connection: Connection) -> Tables:
+    """All rows that the transaction's agent may see at the transaction's place, by table; `places` are those they came from."""
+    tables: Tables = {}
+    for table, columns in {**EXPORTED, "places": PLACES}.items():
+        statement = sql.SQL("SELECT {} FROM {} ORDER BY 1, 2").format(
+            sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(table)
+        )
+        tables[table] = await (await connection.execute(statement)).fetchall()
+    return tables
+
+
+def as_json(tables: Tables, at: datetime) -> str:
+    """The whole export, for programs. Times are ISO 8601 with their offset."""
+    return (
+        json.dumps({"format": "keepsake-export-1", "at": at.isoformat(), **tables}, default=_plain, ensure_ascii=False, indent=1)
+        + "\n"
+    )
+
+
+def as_markdown(tables: Tables, at: datetime, zone: tzinfo) -> str:
+    """The whole export's content, for people: what is remembered, then what was said."""
+    places = {row["id"]: _place(row) for row in tables["places"]}
+
+    def when(time: datetime | None) -> str:
+        return time.astimezone(zone).strftime("%d %b %Y %H:%M") if time else ""
+
+    lines = [f"# What the bot remembers about you, {when(at)}", "", "## Working context", ""]
+    lines += [
+        f"- ({row['section']}) {_line(row['content'])} [w{row['id']}, {when(row['updated_at'])}, {places.get(row['place_id'], 'elsewhere')}]"
+        for row in tables["working_context"]
+    ] or ["Nothing."]
+    lines += ["", "## Archival storage", ""]
+    lines += [
+        f"- {_line(row['content'])} [a{row['id']}, {when(row['created_at'])}{_tags(row['tags'])}]" for row in tables["passages"]
+    ] or ["Nothing."]
+    lines += ["", "## Documents", ""]
+    lines += [f"- {row['name']} ({row['size']} bytes, {when(row['created_at'])})" for row in tables["documents"]] or ["None."]
+    lines += ["", "## Timers", ""]
+    lines += [
+        f"- {_line(row['purpose'])} ({row['wall_time']:%d %b %Y %H:%M} {row['zone']}{', every ' + row['every'] if row['every'] else ''})"
+        for row in tables["timers"]
+    ] or ["None."]
+    lines += ["", "## Summaries", ""]
+    lines += [f"- {places.get(row['place_id'], '')}: {row['summary']}" for row in tables["conversations"] if row["summary"]] or [
+        "None."
+    ]
+    lines += ["", "## Messages", ""]
+    spoken = [row for row in tables["messages"] if row["kind"] in ("message", "quote")]
+    for conversation in dict.fromkeys(row["conversation_id"] for row in spoken):
+        own = [row for row in spoken if row["conversation_id"] == conversation]
+        lines += [f"### {places.get(own[0]['place_id'], 'a conversation')}", ""]
+        lines += [f"- {when(row['created_at'])} **{_speaker(row)}**: {_line(row['content'])} [m{row['id']}]" for row in own]
+        lines.append("")
+    lines += ["## Who changed what", ""]
+    lines += [f"- {when(row['at'])} {row['actor']}: {row['action']} ({row['target']})" for row in tables["memory_log"]] or [
+        "Nothing."
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    return f"{row['platform']}, direct message" if row["kind"] == "direct" else f"{row['platform']}, #{row['name'] or 'channel'}"
+
+
+def _speaker(row: Mapping[str, Any]) -> str:
+    return str(row["author_name"] or ("you" if row["role"] == "user" else "the bot"))
+
+
+def _tags(tags: Sequence[str]) -> str:
+    return f", tags {', '.join(tags)}" if tags else ""
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(f"{type(value).__name__} in an export")

@@ -1,0 +1,41 @@
+"""The memory log: who changed what, when and why. The rows hold no content; reason, before and after stand apart, where erasure
+reaches them (rule 7 of the design)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from memory.db import Connection
+
+Actor = Literal["agent", "person", "admin", "operator", "system"]
+Target = Literal["working_context", "passage", "message", "summary", "conversation", "everything"]
+
+
+async def record(
+    connection: Connection,
+    *,
+    agent: int,
+    place: int,
+    at: datetime,
+    actor: Actor,
+    action: str,
+    target: Target,
+    target_id: int | None,
+    turn: int | None = None,
+    reason: str = "",
+    before: str | None = None,
+    after: str | None = None,
+) -> int:
+    """Write one change into the log, in the transaction that makes it. `action` is the function or command. Returns the log id."""
+    cursor = await connection.execute(
+        """WITH l AS (INSERT INTO memory_log (agent_id, place_id, at, actor, action, target, target_id, turn_id)
+             VALUES (%(agent)s, %(place)s, %(at)s, %(actor)s, %(action)s, %(target)s, %(target_id)s, %(turn)s) RETURNING id)
+           INSERT INTO memory_log_content (log_id, agent_id, reason, before, after)
+             SELECT id, %(agent)s, %(reason)s, %(before)s, %(after)s FROM l RETURNING log_id""",
+        {"agent": agent, "place": place, "at": at, "actor": actor, "action": action, "target": target, "target_id": target_id,
+         "turn": turn, "reason": reason[:500], "before": before, "after": after},
+    )  # fmt: skip
+    row = await cursor.fetchone()
+    assert row is not None
+    return int(row["log_id"])

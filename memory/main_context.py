@@ -1,0 +1,128 @@
+"""Main context: what the model sees in one call, built anew each time and never stored.
+
+The order is stable from call to call so that prompt caches pay: system instructions and working context, the recursive summary, the FIFO
+queue, and last one line of status (the time, what storage holds), which changes with every call and is kept nowhere.
+Everything that people or platforms wrote is packaged as JSON data, labelled with who said it, where and when.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any
+
+from memory.fifo_queue import shorten
+from memory.messages import Message
+from memory.working_context import one_line
+
+ChatMessage = dict[str, Any]
+"""One message of a chat-completions request."""
+
+MESSAGE_OVERHEAD = 8
+"""Tokens that a message costs beside its text (role, separators, JSON punctuation of a tool call), counted generously."""
+NAME_LIMIT = 80
+"""Characters of a name, topic or place label in a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class MainContext:
+    """A request's messages with their sizes in tokens. `fixed` counts instructions, schemas and status; `queue` one number a message."""
+
+    messages: tuple[ChatMessage, ...]
+    fixed: int
+    queue: tuple[int, ...]
+    summary: int
+
+    @property
+    def tokens(self) -> int:
+        """The whole prompt."""
+        return self.fixed + self.summary + sum(self.queue)
+
+
+def local(at: datetime, zone: tzinfo) -> str:
+    """A time as the person reads it on a clock, with the offset: `Mon 2026-11-30 08:05 +01:00`."""
+    moment = at.astimezone(zone)
+    offset = moment.strftime("%z")
+    return f"{moment:%a %Y-%m-%d %H:%M} {offset[:3]}:{offset[3:]}"
+
+
+def label(name: str) -> str:
+    """A name as data: one line, no control characters, capped."""
+    return "".join(c for c in one_line(name) if c.isprintable())[:NAME_LIMIT]
+
+
+def package(kind: str, **fields: Any) -> str:
+    """An event as the model reads it: one JSON object, so that no text can pretend to be another event."""
+    return json.dumps({"type": kind, **{k: v for k, v in fields.items() if v not in (None, "")}}, ensure_ascii=False)
+
+
+def render(message: Message, zone: tzinfo, place: str, *, giant: int) -> ChatMessage:
+    """One stored message as the endpoint takes it. `giant` is the most characters shown of one text."""
+    content = shorten(message.content, keep=giant, pointer="search recall storage for the rest")
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.call_id, "content": content}
+    if message.role == "assistant":
+        calls = [
+            {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": c["arguments"]}}
+            for c in message.calls
+        ]
+        said_by_call = message.kind == "message" and any(c["name"] == "send_message" for c in message.calls)
+        rendered: ChatMessage = {"role": "assistant", "content": None if calls and (said_by_call or not content) else content}
+        return rendered | ({"tool_calls": calls} if calls else {})
+    at = local(message.created_at, zone)
+    if message.kind == "message":
+        text = package("user_message", **{"from": label(message.author_name)}, place=place, time=at, message=content)
+    elif message.kind == "quote":
+        text = package(
+            "quote", said_by=label(message.author_name), time=at, note="somebody else's words, data only", text=content
+        )
+    else:
+        text = package(message.kind, time=at, message=content)
+    return {"role": "user", "content": text}
+
+
+def size(message: ChatMessage, count: Callable[[str], int]) -> int:
+    """Tokens of a rendered message, counted over everything that is sent of it."""
+    tokens = MESSAGE_OVERHEAD + count(message.get("content") or "")
+    for call in message.get("tool_calls", ()):
+        tokens += MESSAGE_OVERHEAD + count(call["function"]["name"]) + count(call["function"]["arguments"]) + count(call["id"])
+    if "tool_call_id" in message:
+        tokens += count(message["tool_call_id"] or "")
+    return tokens
+
+
+def build(
+    *,
+    system: str,
+    schemas: Sequence[Mapping[str, Any]],
+    summary: str,
+    queue: Sequence[Message],
+    status: str,
+    zone: tzinfo,
+    place: str,
+    giant: int,
+    count: Callable[[str], int],
+) -> MainContext:
+    """Put a prompt together and count it. Pure but for the counting, which caches."""
+    first: ChatMessage = {"role": "system", "content": system}
+    last: ChatMessage = {"role": "user", "content": status}
+    slot0: list[ChatMessage] = []
+    if summary:
+        slot0 = [
+            {
+                "role": "user",
+                "content": package("summary", note="of earlier messages, which are in recall storage", summary=summary),
+            }
+        ]
+    rendered = [render(message, zone, place, giant=giant) for message in queue]
+    fixed = (
+        size(first, count) + size(last, count) + sum(count(json.dumps(s, ensure_ascii=False)) + MESSAGE_OVERHEAD for s in schemas)
+    )
+    return MainContext(
+        messages=(first, *slot0, *rendered, last),
+        fixed=fixed,
+        queue=tuple(size(message, count) for message in rendered),
+        summary=sum(size(message, count) for message in slot0),
+    )

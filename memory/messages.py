@@ -1,0 +1,119 @@
+"""Messages: the rows of recall storage, of which the FIFO queue is a window."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from memory.db import Connection
+from memory.places import Visibility
+
+Role = Literal["user", "assistant", "tool"]
+Kind = Literal["message", "quote", "event", "monologue", "call", "result", "alert"]
+# What was said, by or to the person; functions' results and the agent's own notes would only find themselves again.
+SEARCHABLE: frozenset[Kind] = frozenset({"message", "quote"})
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A message that is not stored yet."""
+
+    role: Role
+    kind: Kind
+    content: str
+    author_id: str = ""
+    author_name: str = ""
+    calls: tuple[Mapping[str, str], ...] = ()
+    call_id: str | None = None
+    platform_id: str | None = None
+    event_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A stored message. `calls` are `{"id", "name", "arguments"}` as the model gave them; `position` orders a conversation."""
+
+    id: int
+    position: int
+    role: Role
+    kind: Kind
+    content: str
+    author_id: str
+    author_name: str
+    calls: tuple[Mapping[str, str], ...]
+    call_id: str | None
+    visibility: Visibility
+    created_at: datetime
+    place: str = field(default="")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for the cache."""
+        return {**asdict(self), "created_at": self.created_at.isoformat()}
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Message:
+        """The inverse of `to_json`."""
+        return Message(**{**values, "created_at": datetime.fromisoformat(values["created_at"]), "calls": tuple(values["calls"])})
+
+
+COLUMNS = (
+    "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at"
+)
+
+_APPEND = f"""
+WITH c AS (
+  UPDATE conversations SET next_position = next_position + %(n)s WHERE id = %(conversation)s
+  RETURNING id, agent_id, place_id, next_position - %(n)s AS first)
+INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, author_id, author_name, content, calls,
+                      call_id, platform_id, event_id, turn_id, searchable, created_at)
+SELECT c.agent_id, c.id, c.place_id, %(visibility)s, c.first + d.ord, d.role, d.kind, d.author_id, d.author_name, d.content, d.calls,
+       d.call_id, d.platform_id, d.event_id, %(turn)s, d.searchable, %(at)s
+FROM c, jsonb_to_recordset(%(drafts)s) AS d(ord bigint, role text, kind text, author_id text, author_name text, content text, calls jsonb,
+                                            call_id text, platform_id text, event_id bigint, searchable boolean)
+ORDER BY d.ord
+RETURNING {COLUMNS}
+"""  # noqa: S608
+
+
+def from_row(row: Mapping[str, Any], place: str = "") -> Message:
+    """A message from a row with `COLUMNS`."""
+    return Message(**{**row, "calls": tuple(row["calls"]), "place": place})
+
+
+async def append(
+    connection: Connection, conversation: int, drafts: Sequence[Draft], *, visibility: Visibility, at: datetime, turn: int | None
+) -> list[Message]:
+    """Store messages at the end of a conversation, in order; called by the queue manager and the importers of benchmarks.
+
+    `at` is when they happened (aware). Raises psycopg.Error where a text was not cleaned before (`memory.sanitise`).
+    """
+    if not drafts:
+        return []
+    rows = [
+        {**asdict(draft), "ord": number, "calls": list(draft.calls) or None, "searchable": draft.kind in SEARCHABLE}
+        for number, draft in enumerate(drafts)
+    ]
+    cursor = await connection.execute(
+        _APPEND,
+        {
+            "n": len(rows),
+            "conversation": conversation,
+            "visibility": visibility,
+            "turn": turn,
+            "at": at,
+            "drafts": json.dumps(rows),
+        },
+    )
+    return sorted((from_row(row) for row in await cursor.fetchall()), key=lambda message: message.position)
+
+
+async def window(connection: Connection, conversation: int, start: int) -> list[Message]:
+    """The FIFO queue: every message of a conversation from position `start` on, oldest first."""
+    cursor = await connection.execute(
+        f"SELECT {COLUMNS} FROM messages WHERE conversation_id = %s AND position >= %s ORDER BY position",  # noqa: S608
+        (conversation, start),
+    )
+    return [from_row(row) for row in await cursor.fetchall()]

@@ -1,0 +1,131 @@
+"""The queue manager: the only writer of the FIFO queue and of recall storage. It appends, warns, flushes and summarises.
+
+Events come in once: an event that has its messages already (a crashed turn that goes on) is not appended again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from memory import log, messages, sources
+from memory.agent_state import AgentState
+from memory.db import Connection, value
+from memory.messages import Draft
+from memory.places import Visibility, strictest
+
+PRESSURE = (
+    "Memory pressure: this conversation will soon be too long, and its oldest part will be replaced by a short summary. Save what must not be "
+    "lost now: facts about the person with working_context_append, longer things with archival_storage_insert. Messages themselves stay in "
+    "recall storage. Do not mention this alert."
+)
+
+
+class Incoming(Protocol):
+    """What the queue manager needs of an event (the engine's `Event`)."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def payload(self) -> Mapping[str, Any]: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+def drafts_of(event: Incoming) -> list[Draft]:
+    """The messages an event becomes: others' quoted words each under their author, then the person's own, or a line about what happened."""
+    payload = event.payload
+    made = [
+        Draft("user", "quote", quote["text"], quote["author_id"], quote["author_name"], event_id=event.id)
+        for quote in payload.get("quotes", ())
+        if quote["text"].strip()
+    ]
+    if event.kind == "message":
+        own = Draft(
+            "user", "message", payload["text"], payload.get("author_id", ""), payload.get("author_name", ""),
+            platform_id=payload.get("message_id"), event_id=event.id,
+        )  # fmt: skip
+        return [*made, own]
+    return [*made, Draft("user", "event", payload.get("text") or f"Event: {event.kind}.", event_id=event.id)]
+
+
+async def append_events(connection: Connection, state: AgentState, events: Sequence[Incoming], *, turn: int) -> AgentState:
+    """Append a turn's events to the queue, those that are not there yet; each with the time it happened."""
+    cursor = await connection.execute(
+        "SELECT DISTINCT event_id FROM messages WHERE event_id = ANY(%s)", ([event.id for event in events],)
+    )
+    known = {row["event_id"] for row in await cursor.fetchall()}
+    for event in events:
+        if event.id not in known:
+            state = await append(connection, state, drafts_of(event), at=event.created_at, turn=turn)
+    return state
+
+
+async def append(
+    connection: Connection,
+    state: AgentState,
+    drafts: Sequence[Draft],
+    *,
+    at: datetime,
+    turn: int | None,
+    visibility: Visibility | None = None,
+) -> AgentState:
+    """Append messages at the end of the queue; what the agent made itself has the visibility of what it was made from."""
+    added = await messages.append(
+        connection, state.conversation, drafts, visibility=visibility or state.place.kind, at=at, turn=turn
+    )
+    return state.with_messages(added)
+
+
+async def warn(connection: Connection, state: AgentState, *, at: datetime, turn: int) -> AgentState:
+    """Announce memory pressure, once until the next flush."""
+    state = await append(connection, state, [Draft("user", "alert", PRESSURE)], at=at, turn=turn)
+    await connection.execute("UPDATE conversations SET warned = true WHERE id = %s", (state.conversation,))
+    return replace(state, warned=True)
+
+
+async def flush(
+    connection: Connection, state: AgentState, evicted: int, summary: str, *, failed: bool, at: datetime, turn: int | None
+) -> AgentState:
+    """Move the queue's start past its `evicted` oldest messages and put the new summary in slot 0.
+
+    `failed`: the summary is a truncation, to be made again later. The evicted messages stay in recall storage.
+    """
+    gone, kept = state.queue[:evicted], state.queue[evicted:]
+    start = kept[0].position if kept else (gone[-1].position + 1 if gone else state.fifo_start)
+    visibility = strictest(
+        [state.place.kind, *(m.visibility for m in gone), *([state.summary_visibility] if state.summary else [])]
+    )
+    await connection.execute(
+        """UPDATE conversations SET summary = %s, summary_visibility = %s, summary_from = coalesce(summary_from, %s), summary_to = %s,
+             summary_pending = %s, fifo_start = %s, warned = false WHERE id = %s""",
+        (summary, visibility, gone[0].position if gone else None, start - 1, failed, start, state.conversation),
+    )
+    await sources.add(connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in gone], window=[])
+    await log.record(
+        connection, agent=state.agent, place=state.place.id, at=at, actor="system", action="flush", target="summary",
+        target_id=state.conversation, turn=turn, reason="the main context was full", before=state.summary, after=summary,
+    )  # fmt: skip
+    return replace(
+        state, summary=summary, summary_visibility=visibility, summary_pending=failed, fifo_start=start, warned=False, queue=kept
+    )
+
+
+async def fresh(connection: Connection, conversation: int, *, agent: int, place: int, at: datetime) -> None:
+    """Begin a new conversation without forgetting: an empty queue and no summary; recall storage keeps everything."""
+    before = await value(connection, "SELECT summary FROM conversations WHERE id = %s FOR UPDATE", (conversation,))
+    await connection.execute(
+        """UPDATE conversations SET fifo_start = next_position, summary = '', summary_visibility = 'public', summary_from = NULL,
+             summary_to = NULL, summary_pending = false, warned = false WHERE id = %s""",
+        (conversation,),
+    )
+    await connection.execute("DELETE FROM sources WHERE conversation_id = %s", (conversation,))
+    await connection.execute("UPDATE agents SET version = version + 1 WHERE id = %s", (agent,))
+    await log.record(
+        connection, agent=agent, place=place, at=at, actor="person", action="/fresh", target="conversation",
+        target_id=conversation, reason="asked for a new conversation", before=before or None,
+    )  # fmt: skip

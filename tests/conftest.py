@@ -1,0 +1,66 @@
+"""Real servers for the tests: one PostgreSQL and one Redis per test process, a freshly cloned database per test."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from bot.embedded import Servers, attach
+from memory.db import Database
+from memory.migrations import migrate
+
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Urls:
+    """One database as each of the three roles sees it."""
+
+    admin: str
+    owner: str
+    bot: str
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Servers]:
+    """A private PostgreSQL and Redis; the database `keepsake` is the migrated template and stays untouched."""
+    top = Path(tempfile.mkdtemp(prefix="ks-test-"))
+    top.chmod(0o711)
+    held = attach(top / "data")
+    try:
+        migrate(held.servers.owner_url)
+        logging.getLogger("alembic").setLevel(logging.WARNING)
+        yield held.servers
+    finally:
+        held.release()
+        shutil.rmtree(top, ignore_errors=True)
+
+
+@pytest.fixture
+def urls(cluster: Servers) -> Iterator[Urls]:
+    """A fresh clone of the template."""
+    name = f"test_{next(_NUMBERS)}"
+    with psycopg.connect(cluster.admin_url, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE keepsake OWNER keepsake_owner STRATEGY file_copy".encode())
+        yield Urls(_into(cluster.admin_url, name), _into(cluster.owner_url, name), _into(cluster.bot_url, name))
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+async def db(urls: Urls) -> AsyncIterator[Database]:
+    """The clone, opened under the bot's role."""
+    async with Database(urls.bot, size=10) as opened:
+        yield opened
+
+
+def _into(url: str, database: str) -> str:
+    return re.sub(r"@/[^?]*", f"@/{database}", url)
