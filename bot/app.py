@@ -1,30 +1,176 @@
-"""The composition root: opens everything the bot stands on, puts the parts together, runs them, and closes them again.
+"""The composition root: what the command line asks for, on everything opened and closed in order.
 
-    bot.services   servers inside, database, Redis, embedder, model client
-    bot.runtime    the running parts: worker, adapters, scheduler
-    here           what the command line asks for: chat, serve, examine, measure, operating
+bot.services   servers inside, database, Redis, embedder, model client
+bot.runtime    the running parts: worker, adapters, scheduler
+here           chat, serve, examine (doctor), measure (bench), and the parts for an operator's commands
 """
 
 import asyncio
 import getpass
 import importlib
-import os
+import pkgutil
+import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import tzlocal
 
-from adapters.base import Person
-from adapters.console import ConsoleAdapter, Lines
-from bot import doctor
-from bot.bench_entry import entry
+from adapters.base import Adapter, Incoming, Person
+from adapters.console import PLATFORM, ConsoleAdapter, Lines
+from bot import bench, doctor, health
 from bot.commands.context import Parts
 from bot.config import Loaded
-from bot.findings import Finding, StartError
-from bot.runtime import PARTS, Runtime, settled, slot
-from bot.services import Progress, opened
+from bot.embedded import EmbeddedError
+from bot.engine.queue import Queue
+from bot.findings import Finding, StartError, wrong
+from bot.health import Health
+from bot.runtime import PARTS, assembled, engine_settings, now, parts_for, settled, slot
+from bot.services import Progress, Services, addresses, embedder_for, model_client, opened
+from memory.db import Database
 
 __all__ = ["PARTS", "chat", "examine", "measure", "operating", "serve"]
+
+CHAT_GRACE = 2.0
+"""Seconds a running answer gets when a chat is left; then it is handed back and delivered at the next start."""
+LONGEST_WAIT = 600.0
+"""Seconds a pipe waits for one answer at the least."""
+
+
+async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], None]) -> int:
+    """The terminal chat. Returns the exit code."""
+    interactive = sys.stdin.isatty()
+    async with opened(loaded, progress, after_attach=lambda: log(loaded)) as services:
+        user = loaded.config.console.user or _system_user()
+        person = Person(PLATFORM, "", user, user, timezone=_zone())
+        async with slot(services.at.database, user) as number:
+            channel = user if number == 0 else f"{user}:{number}"
+            patience = max(LONGEST_WAIT, loaded.config.turn.seconds + loaded.config.model.timeout)
+
+            async def wait() -> None:
+                if not await settled(services.db, person, channel, seconds=patience):
+                    progress("No answer yet; it comes when the model answers, at the latest at your next visit.")
+
+            console = ConsoleAdapter(
+                person, channel, name=loaded.persona.name, settled=wait, lines=None if interactive else Lines(sys.stdin.fileno())
+            )
+            if loaded.rehearsal:
+                progress("No model is connected: the rehearsal model answers, a set of rules and no language model (see README).")
+            settings = replace(
+                engine_settings(services), shutdown_grace=min(CHAT_GRACE, loaded.config.engine.shutdown_grace), doubtful_after=5.0,
+                send_timeout=4.0,
+            )  # fmt: skip
+            burst = None if interactive else timedelta()
+            async with assembled(services, [console], settings=settings, burst=burst) as runtime:
+                with stopping() as stop:
+                    await runtime.run(PARTS, stop)
+    return 0
+
+
+async def serve(loaded: Loaded, *, parts: frozenset[str], progress: Progress) -> int:
+    """The server process: the named parts until it is told to stop. Returns the exit code."""
+    adapters: list[Adapter] = []  # Discord and Slack come with their own issues
+    async with opened(loaded, progress) as services, assembled(services, adapters) as runtime:
+        bind = loaded.config.health.bind
+        try:
+            async with health.serving(services.health, bind, lambda: _ready(services)) if bind else nullcontext():
+                progress(f"Running: {', '.join(sorted(parts))}. SIGTERM or Ctrl-C ends it.")
+                with stopping() as stop:
+                    await runtime.run(parts, stop)
+        except OSError as error:
+            if bind and error.errno and "bind" in str(error):
+                raise StartError(f"health.bind: {bind} cannot be used ({error.strerror}). Name a free address.") from error
+            raise
+    return 0
+
+
+async def _ready(services: Services) -> bool:
+    async def database() -> None:
+        async with services.db.bare() as connection:
+            await connection.execute("SELECT 1")
+
+    state = await services.health.check("database", database, now())
+    await services.health.check("redis", services.cache.ping, now())
+    return state.well
+
+
+@asynccontextmanager
+async def operating(loaded: Loaded, *, progress: Progress) -> AsyncIterator[Parts]:
+    """What an operator's commands need, without a running bot."""
+    async with opened(loaded, progress) as services, Queue(services.at.database, engine_settings(services), now=now) as queue:
+
+        async def accept(_: Incoming) -> bool:
+            raise StartError("this needs a running bot")
+
+        yield parts_for(services, queue, accept)
+
+
+async def examine(loaded: Loaded, *, progress: Progress) -> int:
+    """`bot doctor`: a line for each finding. Returns 1 when something is wrong."""
+    wrongs = 0
+
+    def show(finding: Finding) -> None:
+        nonlocal wrongs
+        wrongs += not finding.well
+        print(f"{'✓' if finding.well else '✗'} {finding.what}" + (f"\n    → {finding.remedy}" if finding.remedy else ""))  # noqa: T201
+
+    show(doctor.configuration(loaded))
+    show(doctor.data_folder(loaded))
+    try:
+        async with addresses(loaded, progress) as at:
+            found = await doctor.database(at.database, inside=at.inside)
+            for finding in [*found, await doctor.redis(at.redis, inside=at.redis_inside)]:
+                show(finding)
+            async with model_client(loaded, Health()) as (client, _):
+                async for finding in doctor.model(client, loaded):
+                    show(finding)
+                if all(finding.well for finding in found):
+                    async with Database(at.database, size=4) as db:
+                        show(await doctor.embedding(await embedder_for(loaded, db, client), db))
+    except (EmbeddedError, StartError) as error:
+        show(wrong(str(error), ""))
+    print("All is well." if not wrongs else f"{wrongs} of these need you.")  # noqa: T201
+    return 1 if wrongs else 0
+
+
+async def measure(name: str, data: Path) -> int:
+    """`bot bench NAME`: its figures on standard output. Returns the exit code."""
+    known = sorted(module.name for module in pkgutil.iter_modules(bench.__path__))
+    if name not in known:
+        raise StartError(f"bench: there is no {re.sub(r'[^A-Za-z0-9_-]', '?', name)[:40]}. There is: {', '.join(known)}.")
+    module = importlib.import_module(f"bot.bench.{name}")
+    return int(await asyncio.to_thread(module.main, data) or 0)
+
+
+@contextmanager
+def stopping() -> Iterator[asyncio.Event]:
+    """An event that SIGTERM or SIGINT sets."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def _system_user() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as in a container
+        name = "you"
+    return re.sub(r"[:\s]", "_", name)[:64]
+
+
+def _zone() -> str | None:
+    try:
+        return str(tzlocal.get_localzone_name() or "") or None
+    except Exception as error:
+        if type(error).__name__ not in ("ZoneInfoNotFoundError", "UnknownTimeZoneError", "ValueError"):
+            raise
+        return None

@@ -46,7 +46,9 @@ DEBUG = os.environ.get("KEEPSAKE_DEBUG", "") not in ("", "0")
 @app.callback()
 def options(
     context: typer.Context,
-    config: Annotated[Path | None, typer.Option(help="The configuration; KEEPSAKE_CONFIG, or config.yaml here, without it.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The configuration; KEEPSAKE_CONFIG, or config.yaml here, without it.")
+    ] = None,
 ) -> None:
     """Keepsake: a companion that remembers. `bot COMMAND --help` shows an example of each command."""
     context.obj = Options(config)
@@ -104,7 +106,8 @@ def bench(
     """Measure quality or speed and print the figures."""
     from bot.app import measure
 
-    _go(measure(settings(context), name, data, progress=note))
+    settings(context)
+    _go(measure(name, data))
 
 
 @app.command(epilog="Example: bot version")

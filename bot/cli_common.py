@@ -33,7 +33,9 @@ def note(line: str) -> None:
 def secret_of(variable: str | None, option: str) -> str:
     """The value of the environment variable an option names. Raises StartError."""
     if not variable:
-        raise StartError(f"{option}: is needed with an external database. Put an administrator's address in a variable and name it.")
+        raise StartError(
+            f"{option}: is needed with an external database. Put an administrator's address in a variable and name it."
+        )
     value = os.environ.get(variable, "").strip()
     if not value:
         raise StartError(f"{option}: the environment variable {variable} is not set. Set it to an administrator's address.")

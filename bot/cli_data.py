@@ -21,7 +21,8 @@ from bot.findings import StartError
 from memory import migrations
 
 Admin = Annotated[
-    str | None, typer.Option("--admin-url-env", help="With an external database: the variable that holds an administrator's address.")
+    str | None,
+    typer.Option("--admin-url-env", help="With an external database: the variable that holds an administrator's address."),
 ]
 
 
@@ -47,7 +48,9 @@ def migrate(context: typer.Context, admin_url_env: Admin = None) -> None:
     try:
         changed = migrations.migrate(owner_address(admin, database, own))
     except psycopg.Error as error:
-        raise StartError(f"database.url: the migration failed, nothing was changed ({without_password(reason(error), admin)}).") from error
+        raise StartError(
+            f"database.url: the migration failed, nothing was changed ({without_password(reason(error), admin)})."
+        ) from error
     typer.echo("Migrated." if changed else "Nothing to do.")
 
 

@@ -19,7 +19,9 @@ from bot.config import Loaded
 
 memory = typer.Typer(help="See, export or delete what is kept of one person.", no_args_is_help=True)
 dead_letters = typer.Typer(help="Messages that could not be answered: list them, put them back.", no_args_is_help=True)
-User = Annotated[str, typer.Argument(help="The person as `bot users` shows them: platform:workspace:user, or the user's id alone.")]
+User = Annotated[
+    str, typer.Argument(help="The person as `bot users` shows them: platform:workspace:user, or the user's id alone.")
+]
 
 
 def _with_parts(loaded: Loaded, act: Callable[[Parts], Awaitable[str]]) -> None:
@@ -58,7 +60,11 @@ def users(context: typer.Context) -> None:
         return _table(
             ("person", "agent", "since"),
             [
-                (f"{row['platform']}:{row['realm']}:{row['user_id']}", str(row["agent_id"]), f"{row['created_at']:%Y-%m-%d %H:%M}")
+                (
+                    f"{row['platform']}:{row['realm']}:{row['user_id']}",
+                    str(row["agent_id"]),
+                    f"{row['created_at']:%Y-%m-%d %H:%M}",
+                )
                 for row in rows
             ],
         )
@@ -80,7 +86,9 @@ def export(context: typer.Context, user: User) -> None:
 
 @memory.command("delete", epilog="Example: bot memory delete discord::80351110224678912")
 def delete(
-    context: typer.Context, user: User, yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether this is meant.")] = False
+    context: typer.Context,
+    user: User,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether this is meant.")] = False,
 ) -> None:
     """Erase a person, and prove it."""
     if not yes:

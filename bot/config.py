@@ -63,8 +63,9 @@ class Config(BaseSettings):
 class Loaded:
     """A checked configuration with what hangs on it: the folder it is relative to, the persona, the key."""
 
-    def __init__(self, config: Config, home: Path) -> None:
+    def __init__(self, config: Config, home: Path, file_values: Mapping[str, Any]) -> None:
         self.config = config
+        self.file_values = file_values
         self.home = home
         given = os.environ.get("KEEPSAKE_DATA")
         self.data = Path(given).absolute() if given else (home / Path(config.data.folder).expanduser()).absolute()
@@ -111,7 +112,7 @@ def load(path: Path | None = None) -> Loaded:
         )
     if faults:
         raise ConfigError(_one_line(faults))
-    return Loaded(config, file.absolute().parent)
+    return Loaded(config, file.absolute().parent, values)
 
 
 def keys() -> tuple[str, ...]:

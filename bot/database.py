@@ -40,7 +40,9 @@ async def inspect(url: str, *, inside: bool) -> list[Finding]:
     try:
         connection = await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=PATIENCE, row_factory=dict_row)
     except psycopg.Error as error:
-        remedy = "Look at its log in the data folder." if inside else "Start it, or correct database.url (KEEPSAKE__DATABASE__URL)."
+        remedy = (
+            "Look at its log in the data folder." if inside else "Start it, or correct database.url (KEEPSAKE__DATABASE__URL)."
+        )
         return [wrong(f"{where}: cannot be reached ({without_password(reason(error), url)})", remedy)]
     async with connection:
         found = [_version(connection.info.server_version, where)]
@@ -74,14 +76,21 @@ def _extension(name: str, version: str | None) -> Finding:
     if version is None:
         return wrong(f"extension {name}: is missing", "Run `bot migrate --admin-url-env NAME` once, as an administrator.")
     if name == "vector" and tuple(int(part) for part in version.split(".")[:2]) < OLDEST_VECTOR:
-        return wrong(f"extension vector: {version} is too old", "Install pgvector 0.8 or newer on the server, then ALTER EXTENSION vector UPDATE.")
+        return wrong(
+            f"extension vector: {version} is too old",
+            "Install pgvector 0.8 or newer on the server, then ALTER EXTENSION vector UPDATE.",
+        )
     return right(f"extension {name} {version}")
 
 
 def _role(row: Mapping[str, Any]) -> Finding:
     too_much = [
         word
-        for word, has in (("is a superuser", row["rolsuper"]), ("has BYPASSRLS", row["rolbypassrls"]), ("owns the bot's tables", row["owns"]))
+        for word, has in (
+            ("is a superuser", row["rolsuper"]),
+            ("has BYPASSRLS", row["rolbypassrls"]),
+            ("owns the bot's tables", row["owns"]),
+        )
         if has
     ]
     if too_much:
@@ -100,14 +109,23 @@ async def _revision(connection: psycopg.AsyncConnection[dict[str, Any]]) -> Find
         rows = []
     except psycopg.errors.InsufficientPrivilege:
         # Before the first migration the schema is not there, or not opened to this role.
-        return wrong("database.url: this role may not use the bot's tables", "Connect as keepsake_bot, or run `bot migrate --admin-url-env NAME`.")
+        return wrong(
+            "database.url: this role may not use the bot's tables",
+            "Connect as keepsake_bot, or run `bot migrate --admin-url-env NAME`.",
+        )
     found = rows[0]["version_num"] if rows else None
     if found == needed:
         return right(f"migrations: at the newest revision, {needed}")
     if found is None or _known(found):
         state = "are missing" if found is None else f"stand at {found}, this program needs {needed}"
-        return wrong(f"migrations: {state}", "Run `bot migrate --admin-url-env NAME`, with an administrator's address in the variable NAME.")
-    return wrong(f"migrations: the database is at {found}, which is newer than this program", "Update Keepsake, or restore an older backup.")
+        return wrong(
+            f"migrations: {state}",
+            "Run `bot migrate --admin-url-env NAME`, with an administrator's address in the variable NAME.",
+        )
+    return wrong(
+        f"migrations: the database is at {found}, which is newer than this program",
+        "Update Keepsake, or restore an older backup.",
+    )
 
 
 def _known(revision: str) -> bool:
@@ -119,7 +137,8 @@ def _known(revision: str) -> bool:
 def _security(open_tables: Sequence[str]) -> Finding:
     if open_tables:
         return wrong(
-            f"row-level security: is not forced on {', '.join(open_tables)}", "Somebody changed the tables; restore a backup or run the migrations anew."
+            f"row-level security: is not forced on {', '.join(open_tables)}",
+            "Somebody changed the tables; restore a backup or run the migrations anew.",
         )
     return right("row-level security: forced on every table with personal data")
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -15,6 +16,7 @@ from bot.config import Loaded
 from bot.database import inspect
 from bot.findings import Finding, right, wrong
 from bot.llm import ChatMessage, ModelClient, ModelError, Reply
+from memory.db import Database, value
 from memory.embedding import Embedder, EmbeddingError
 
 LOOKUP = FunctionSchema(
@@ -46,6 +48,19 @@ class Chain:
         return self.calls >= len(VALUES) and self.answered
 
 
+def configuration(loaded: Loaded) -> Finding:
+    """That the configuration was read, and whether it holds a secret that belongs into the environment."""
+    given = loaded.file_values
+    for section in ("database", "redis"):
+        url = str((given.get(section) or {}).get("url") or "")
+        if url and urlsplit(url).password:
+            variable = f"KEEPSAKE__{section.upper()}__URL"
+            return wrong(
+                f"{section}.url: the file holds a password", f"Move the address to the variable {variable}.", fatal=False
+            )
+    return right("configuration: every key is known and well formed")
+
+
 def data_folder(loaded: Loaded) -> Finding:
     """Whether the data folder can be written."""
     folder = loaded.data
@@ -55,7 +70,8 @@ def data_folder(loaded: Loaded) -> Finding:
             pass
     except OSError as error:
         return wrong(
-            f"data.folder: {folder} cannot be written ({error.strerror})", "Make it writable, or choose another with KEEPSAKE_DATA."
+            f"data.folder: {folder} cannot be written ({error.strerror})",
+            "Make it writable, or choose another with KEEPSAKE_DATA.",
         )
     open_to = os.stat(folder).st_mode & 0o007
     if open_to:
@@ -82,18 +98,21 @@ async def model(client: ModelClient, loaded: Loaded) -> AsyncIterator[Finding]:
     name = loaded.config.model.chat or "rehearsal"
     try:
         reply = await client.complete(
-            name, [{"role": "user", "content": "Say hello in one word."}], max_tokens=TOKENS, temperature=loaded.config.model.temperature
+            name,
+            [{"role": "user", "content": "Say hello in one word."}],
+            max_tokens=TOKENS,
+            temperature=loaded.config.model.temperature,
         )
     except ModelError as error:
         yield wrong(f"model: {error}", _model_remedy(loaded))
         return
     if not (reply.text or "").strip():
-        yield wrong(
-            f"model: {name} answered without text ({reply.finish})", "Raise model.max_reply_tokens, or choose another model.chat."
-        )
+        yield wrong(f"model: {name} answered without text ({reply.finish})", "Choose another model.chat.")
         return
     if loaded.rehearsal:
-        yield right("model: the rehearsal model inside; it is no language model (set model.base_url or model.api_key_env for a real one)")
+        yield right(
+            "model: the rehearsal model inside; it is no language model (set model.base_url or model.api_key_env for a real one)"
+        )
         return
     yield right(f"model: {name} answers ({reply.seconds:.1f} s)")
     found: dict[Mode, Chain | str] = {}
@@ -150,7 +169,11 @@ def verdict(found: dict[Mode, Chain | str], configured: str, name: str) -> Seque
         if isinstance(one, Chain) and one.works:
             lines.append(right(f"model: {words} work, two in a chain"))
         else:
-            how = one if isinstance(one, str) else ("none was made" if not one.calls else f"{one.calls} of 2 made, the answer was wrong")
+            how = (
+                one
+                if isinstance(one, str)
+                else ("none was made" if not one.calls else f"{one.calls} of 2 made, the answer was wrong")
+            )
             lines.append(Finding(any(works.values()), f"model: {words} do not work well ({how})"))
     best: Mode | None = "native" if works["native"] else "schema" if works["schema"] else None
     if best is None:
@@ -168,8 +191,8 @@ def _model_remedy(loaded: Loaded) -> str:
     return "Check model.base_url, model.chat and the key that model.api_key_env names."
 
 
-async def embedding(embedder: Embedder) -> Finding:
-    """Whether texts become vectors of the promised length."""
+async def embedding(embedder: Embedder, db: Database) -> Finding:
+    """Whether texts become vectors of the length that the database has for this model."""
     try:
         [vector] = await embedder.embed(["A dog sleeps in the sun."])
     except EmbeddingError as error:
@@ -177,9 +200,11 @@ async def embedding(embedder: Embedder) -> Finding:
             f"embedding: {embedder.name} does not work ({error}); searches would use words only",
             "Correct model.embedding, or empty it for the local one.",
         )
-    if len(vector) != embedder.dims:
+    async with db.bare() as connection:
+        stored = await value(connection, "SELECT dims FROM embedding_models WHERE name = %s", (embedder.name,))
+    if len(vector) != (stored or embedder.dims):
         return wrong(
-            f"embedding: {embedder.name} gives {len(vector)} dimensions, not {embedder.dims}",
+            f"embedding: {embedder.name} gives {len(vector)} dimensions, the database has {stored or embedder.dims}",
             "Name another model in model.embedding: one name must always mean vectors of one length.",
         )
     return right(f"embedding: {embedder.name}, {embedder.dims} dimensions")

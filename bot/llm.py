@@ -93,8 +93,6 @@ class ModelClient:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        # The library writes whole requests to its log at debug level, and message text must not get there.
-        logging.getLogger("openai").setLevel(logging.WARNING)
         self.calls = calls
         self._timeout = timeout
         self._reasoning_effort = reasoning_effort

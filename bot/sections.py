@@ -70,7 +70,6 @@ class Model(Section):
     calls: Literal["auto", "native", "schema"] = "auto"
     timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120
     temperature: Annotated[Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None, BeforeValidator(_nothing)] = None
-    max_reply_tokens: Annotated[int, Field(ge=64, le=100_000)] = 1500
 
     @field_validator("base_url")
     @classmethod

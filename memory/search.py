@@ -108,7 +108,8 @@ def period(after: str, before: str, zone: tzinfo) -> tuple[datetime | None, date
     """
     start, end = _moment("after", after, zone), _moment("before", before, zone)
     if start is not None and start == end and _is_day(before):
-        end = datetime.combine(date.fromisoformat(before.strip()) + timedelta(days=1), time(), zone)
+        day = date.fromisoformat(before.strip())
+        end = datetime.combine(day + timedelta(days=1), time(), zone) if day < date.max else None
     if start is not None and end is not None and end <= start:
         raise ValueError("`after` must be earlier than `before`: nothing lies between them")
     return start, end
@@ -124,11 +125,9 @@ def _moment(name: str, text: str, zone: tzinfo) -> datetime | None:
         return None
     try:
         moment = datetime.combine(date.fromisoformat(text), time()) if _is_day(text) else datetime.fromisoformat(text)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
-        moment.timestamp()  # the years 1 and 9999 overflow here rather than in the database
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise ValueError(f"`{name}` must be a date like 2023-05-07 or a time like 2023-05-07T18:30") from error
-    return moment
+    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 
 _MESSAGES = """SELECT * FROM search_messages(query => %(text)s, query_embedding => %(vector)s::halfvec, model => %(model)s,

@@ -112,6 +112,7 @@ async def _delete(connection: Connection, gone: _Gone) -> None:
     messages, turns, summaries = list(gone.messages), list(gone.turns), list(gone.summaries)
     # Calls and results leave together, so that no call stays without its result.
     await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (turns,))
+    await connection.execute("UPDATE messages SET calls = NULL WHERE turn_id = ANY(%s) AND calls IS NOT NULL", (turns,))
     await connection.execute(
         """UPDATE events SET payload = payload - 'text' - 'quotes' || '{"text": "", "quotes": [], "forgotten": true}'
            WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))""",

@@ -23,8 +23,7 @@ from bot.embedded.folder import Folder, sync_folder
 from bot.embedded.programs import Programs
 from bot.embedded.provision import PROVISION, provision, reason
 
-# Recovery after a crash may take this long (seconds).
-PATIENCE = 60.0
+PATIENCE = 60.0  # seconds; recovery after a crash may take as long
 LOG = "postgres.log"
 SOCKET = ".s.PGSQL.5432"
 LARGEST_LOG = 5_000_000
@@ -207,8 +206,8 @@ class Postgres:
 
     def _clear_stale_pid(self) -> None:
         # PostgreSQL believes a left-over lock file when any process, even a zombie, has the number now.
-        left = [self.folder.postgres / "postmaster.pid", self.sockets / f"{SOCKET}.lock"]
-        left = [path for path in left if path.exists()]
+        locks = (self.folder.postgres / "postmaster.pid", self.sockets / f"{SOCKET}.lock")
+        left = [path for path in locks if path.exists()]
         if left and not any(_lives_in(pid, self.folder.postgres) for pid in psutil.pids()):
             for path in left:
                 path.unlink(missing_ok=True)

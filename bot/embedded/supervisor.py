@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from bot.embedded import lease, programs
 from bot.embedded.accounts import Account, Mode, choose
 from bot.embedded.errors import EmbeddedError, explained
-from bot.embedded.folder import Folder, open_folder
+from bot.embedded.folder import MARKER, Folder, open_folder
 from bot.embedded.postgres import Postgres, url
 from bot.embedded.provision import BOT, DATABASE, OWNER
 from bot.embedded.redis import Redis
@@ -49,6 +49,8 @@ class Lease:
         Raises:
             EmbeddedError: a server does not stop.
         """
+        if not (self.folder.path / MARKER).exists():
+            return  # Somebody removed the data folder; nothing may be made in its place.
         with explained(self.folder.path), _locked(self.folder, _silent):
             left = [entry for entry in lease.living(self.folder.leases) if entry.token != self.token]
             lease.keep(self.folder.leases, left)

@@ -40,6 +40,7 @@ async def accept(
     """
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
+    parent = None if place.parent is None else clean(place.parent)
     async with db.pool.connection() as connection, connection.transaction() as transaction:
         agent = await value(
             connection, "SELECT agent_of(%s, %s, %s, %s, %s, %s)",
@@ -47,7 +48,7 @@ async def accept(
         )  # fmt: skip
         place_id = await value(
             connection, "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s)",
-            (place.platform, place.realm, place.workspace, clean(place.external_id), place.kind, clean(place.name), place.parent and clean(place.parent), agent),
+            (place.platform, place.realm, place.workspace, clean(place.external_id), place.kind, clean(place.name), parent, agent),
         )  # fmt: skip
         await connection.execute("SELECT conversation_of(%s, %s)", (agent, place_id))
         event_id = await _store(
@@ -82,7 +83,18 @@ async def _store(
 ) -> int | None:  # fmt: skip
     cursor = await connection.execute(
         "SELECT event_id, need_wake FROM accept_event(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-        (agent, place, kind, origin, source, key, Jsonb(clean_json(dict(payload))), round(burst.total_seconds() * 1000), now, erased),
+        (
+            agent,
+            place,
+            kind,
+            origin,
+            source,
+            key,
+            Jsonb(clean_json(dict(payload))),
+            round(burst.total_seconds() * 1000),
+            now,
+            erased,
+        ),
     )
     row = await cursor.fetchone()
     assert row is not None

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-
 from adapters.base import Adapter, Outgoing, TryLater, Undeliverable
 from bot.engine.listen import listen
 from bot.engine.loops import forever, named
@@ -76,7 +75,9 @@ class OutboxSender:
                 "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s)",
                 (self._adapter.platform, channels, free, now, now - timedelta(seconds=self._settings.doubtful_after)),
             )
-            heads = [_Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"]) for row in await cursor.fetchall()]
+            heads = [
+                _Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"]) for row in await cursor.fetchall()
+            ]
         for head in heads:
             task = asyncio.create_task(self._deliver(head))
             self._sending.add(task)
@@ -107,29 +108,42 @@ class OutboxSender:
         outgoing = await self._read(head)
         if outgoing is None:
             return  # erased meanwhile
-        try:
-            async with asyncio.timeout(self._settings.send_timeout):
-                platform_id = await self._adapter.find(outgoing) if head.doubtful else None
-                if platform_id is None:
-                    platform_id = await self._adapter.send(outgoing)
-        except Undeliverable as refused:
-            log.warning("outbox row %d is undeliverable", head.id)
-            await self._settle(head, "state = 'failed', last_error = %s", named(refused))
-        except TryLater as later:
-            until = self._now() + timedelta(seconds=later.seconds)
-            await self._settle(head, "state = 'waiting', not_before = %s", until)
-        except Exception as error:  # noqa: BLE001 - a platform library may raise anything, and each means: outcome unknown
-            await self._unknown(head, error)
-        else:
-            await self._settle(head, "state = 'sent', platform_id = %s", platform_id)
+        # A platform's library may raise anything; what is not one of the contract's two means that the outcome is unknown.
+        (outcome,) = await asyncio.gather(self._send(outgoing, doubtful=head.doubtful), return_exceptions=True)
+        match outcome:
+            case str():
+                await self._settle(head, "state = 'sent', platform_id = %s", outcome)
+            case Undeliverable():
+                log.warning("outbox row %d is undeliverable", head.id)
+                await self._settle(head, "state = 'failed', last_error = %s", named(outcome))
+            case TryLater():
+                await self._settle(head, "state = 'waiting', not_before = %s", self._now() + timedelta(seconds=outcome.seconds))
+            case _:
+                await self._unknown(head, outcome)
 
-    async def _unknown(self, head: _Head, error: Exception) -> None:
-        """Perhaps it was sent: stays marked as being sent, and is looked up after a while that grows with each attempt."""
+    async def _send(self, outgoing: Outgoing, *, doubtful: bool) -> str:
+        async with asyncio.timeout(self._settings.send_timeout):
+            found = await self._adapter.find(outgoing) if doubtful else None
+            return found if found is not None else await self._adapter.send(outgoing)
+
+    async def _unknown(self, head: _Head, error: BaseException) -> None:
+        """Perhaps it was sent: stays marked as being sent, and is looked up after a while that grows with each attempt.
+
+        After a day it is given up, so that its channel is not held up for ever.
+        """
         log.warning("outbox row %d: outcome unknown: %s", head.id, named(error))
         async with self._db.agent(head.agent, head.place) as connection:
             await connection.execute(
-                "UPDATE outbox SET last_error = %s, not_before = %s + least(%s, 2 ^ least(attempts, 20)) * interval '1 s' WHERE id = %s AND state = 'sending'",
-                (named(error), self._now(), BACKOFF_CAP, head.id),
+                """UPDATE outbox SET last_error = %(error)s, not_before = %(now)s + least(%(cap)s, 2 ^ least(attempts, 20)) * interval '1 s',
+                     state = CASE WHEN created_at < %(now)s - %(give_up)s * interval '1 s' THEN 'failed' ELSE state END
+                   WHERE id = %(id)s AND state = 'sending'""",
+                {
+                    "error": named(error),
+                    "now": self._now(),
+                    "cap": BACKOFF_CAP,
+                    "give_up": self._settings.give_up,
+                    "id": head.id,
+                },
             )
 
     async def _read(self, head: _Head) -> Outgoing | None:

@@ -89,7 +89,12 @@ class _OwnRuns(JobManager):
             await super().finish_job(job, status, delete_job)
 
     async def retry_job(
-        self, job: Job, retry_at: dt.datetime | None = None, priority: int | None = None, queue: str | None = None, lock: str | None = None
+        self,
+        job: Job,
+        retry_at: dt.datetime | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
     ) -> None:
         if await self.owns(job):
             await super().retry_job(job, retry_at, priority, queue, lock)

@@ -29,9 +29,6 @@ class EngineSettings:
     retry_longest: float = 900.0
     """The longest wait that is taken from the other side's own suggestion."""
     apology: str = "Sorry, I could not answer that. Please try again later."
-    notice: str = ""
-    """One line for a person who has waited `notice_after` because the turn cannot go on; empty: none."""
-    notice_after: float = 30.0
 
     # Worker
     concurrency: int = 1000

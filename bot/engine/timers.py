@@ -104,14 +104,22 @@ async def _fire(connection: Connection, queue: Queue, row: dict[str, Any], now: 
 class Ticker:
     """Looks for due timers every second. `run` goes on until it is cancelled."""
 
-    def __init__(self, db: Database, queue: Queue, *, now: Callable[[], datetime] = lambda: datetime.now(UTC), every: float = 1.0) -> None:
+    def __init__(
+        self, db: Database, queue: Queue, *, now: Callable[[], datetime] = lambda: datetime.now(UTC), every: float = 1.0
+    ) -> None:
         self._db, self._queue, self._now, self._every = db, queue, now, every
 
     async def run(self) -> None:
         """Tick until cancelled."""
         scheduler = AsyncIOScheduler(timezone="UTC")
         scheduler.add_job(
-            self.tick, "interval", seconds=self._every, jitter=0.3 * self._every, max_instances=1, coalesce=True, misfire_grace_time=None
+            self.tick,
+            "interval",
+            seconds=self._every,
+            jitter=0.3 * self._every,
+            max_instances=1,
+            coalesce=True,
+            misfire_grace_time=None,
         )
         scheduler.start()
         try:

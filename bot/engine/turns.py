@@ -50,7 +50,8 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
         turn = await cursor.fetchone()
         assert turn is not None
         cursor = await connection.execute(
-            "SELECT id, seq, kind, origin, payload, created_at FROM events WHERE turn_id = %s AND status = 0 ORDER BY seq", (turn["id"],)
+            "SELECT id, seq, kind, origin, payload, created_at FROM events WHERE turn_id = %s AND status = 0 ORDER BY seq",
+            (turn["id"],),
         )
         events = tuple(Event(**row) for row in await cursor.fetchall())
     return Claim(
@@ -110,7 +111,9 @@ class Step:
         claim, fence = self.claim, self.claim.fence
         if self.finish in (None, "done"):
             verdict = await value(
-                self.connection, "SELECT commit_step(%s, %s, %s, %s)", (claim.agent, fence.epoch, fence.version, fence.policy_version)
+                self.connection,
+                "SELECT commit_step(%s, %s, %s, %s)",
+                (claim.agent, fence.epoch, fence.version, fence.policy_version),
             )
             if verdict != "ok":
                 raise ContextChanged if verdict == "changed" else StaleTurn
@@ -203,7 +206,9 @@ async def notice(db: Database, claim: Claim, text: str, *, now: datetime) -> Non
         await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
 
 
-async def give_up(db: Database, claim: Claim, error: str, apology: str, *, now: datetime, outbound: Outbound | None = None) -> bool:
+async def give_up(
+    db: Database, claim: Claim, error: str, apology: str, *, now: datetime, outbound: Outbound | None = None
+) -> bool:
     """End a turn that cannot go on: its events become dead letters, the person is told. Returns whether more waits."""
     async with step(db, claim, now=now, finish="failed", outbound=outbound) as last:
         await last.connection.execute("UPDATE events SET last_error = %s WHERE turn_id = %s AND status = 0", (error, claim.turn))

@@ -1,8 +1,8 @@
 """Upkeep: what Procrastinate lists but leaves to its user, and the repair of what may still go wrong. One per process is fine.
 
-    reaper    jobs of workers without a heartbeat are free again (Procrastinate only lists them)
-    sweeper   agents whose flag is up without a job (a job that ended for good) are woken
-    cleaner   finished jobs go after some days
+reaper    jobs of workers without a heartbeat are free again (Procrastinate only lists them)
+sweeper   agents whose flag is up without a job (a job that ended for good) are woken
+cleaner   finished jobs go after some days
 """
 
 from __future__ import annotations

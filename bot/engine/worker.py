@@ -75,7 +75,13 @@ class Worker:
         async with asyncio.TaskGroup() as group:
             listener = group.create_task(listen(self._db.url, "keepsake_stop", self._heard_stop))
             try:
-                await forever("worker", self._procrastinate, every=settings.restart_first, first=settings.restart_first, cap=settings.restart_cap)
+                await forever(
+                    "worker",
+                    self._procrastinate,
+                    every=settings.restart_first,
+                    first=settings.restart_first,
+                    cap=settings.restart_cap,
+                )
             finally:
                 listener.cancel()
 
@@ -179,8 +185,6 @@ class Worker:
             log.error("turn %d of agent %d is given up: %s", claim.turn, claim.agent, reason)
             return await turns.give_up(self._db, claim, reason, settings.apology, now=now, outbound=self._outbound)
         await turns.release(self._db, claim, reason)
-        if settings.notice and claim.addressed and not claim.replied and age >= settings.notice_after:
-            await turns.notice(self._db, claim, settings.notice, now=now)
         raise TryAgainLater(reason, error.seconds if isinstance(error, TryAgainLater) else None)
 
     async def _hand_back(self, claim: Claim, task: asyncio.Task[None]) -> None:

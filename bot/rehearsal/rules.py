@@ -39,6 +39,7 @@ PHRASES: dict[Language, dict[str, str]] = {
         "closest": "I am not sure. The closest I found, from {1}: “{0}”",
         "unknown": "I do not know that. I looked through what I have and found nothing.",
         "nothing": "I have no entry like that, so there was nothing to change.",
+        "already": "I have that already: {}.",
         "failed": "That did not work: {}",
         "timer": "I will remind you: {}.",
         "small": "I have read that, and it stays in recall storage. Tell me something about yourself, or ask what I know.",
@@ -87,7 +88,7 @@ _FACTS: Sequence[tuple[Language, str, str, str, bool]] = (
     ("en", "preferences", "Dislikes", rf"i (?:really )?(?:hate|dislike|can't stand|don't like|do not like) {_V}", False),
     ("en", "preferences", "Likes", rf"i (?:really |also )?(?:like|love|enjoy|adore) {_V}", False),
     ("en", "preferences", "Prefers", rf"i (?:would )?prefer {_V}", False),
-    ("en", "goals", "Wants to", rf"(?:i (?:want|plan|hope|would like) to|my goal is (?:to )?){_V}", False),
+    ("en", "goals", "Wants to", rf"(?:i (?:want|plan|hope|would like) to |my goal is (?:to )?){_V}", False),
     (
         "en",
         "key_facts",

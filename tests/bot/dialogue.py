@@ -47,11 +47,15 @@ class Dialogue:
     settings: AgentSettings = SETTINGS
     person: Person = field(default_factory=lambda: Person("console", "", "ada", "Ada"))
     place: PlaceOf = field(default_factory=lambda: PlaceOf("console", "", "", "ada", "direct"))
-    at: datetime = START
+    # Shared by the places of one test, so that time goes on and keys differ everywhere.
+    clock: list[datetime] = field(default_factory=lambda: [START])
     cache: Cache = field(default_factory=lambda: Cache(None))
     meaning: Meaning = field(default_factory=lambda: Meaning(None))
     engine: EngineSettings = field(default_factory=lambda: EngineSettings(burst=0))
-    number: int = 0
+
+    @property
+    def at(self) -> datetime:
+        return self.clock[0]
 
     @property
     def agent(self) -> Agent:
@@ -70,9 +74,8 @@ class Dialogue:
 
     async def accept(self, text: str, *, addressed: bool = True, quotes: tuple[Quote, ...] = (), kind: str = "message") -> int:
         """Take a message in; returns the agent."""
-        self.number += 1
-        self.at += timedelta(minutes=1)
-        key = f"{self.place.external_id}-{self.person.user_id}-{self.number}-{self.at.isoformat()}"
+        self.clock[0] += timedelta(minutes=1)
+        key = f"{self.place.external_id}-{self.person.user_id}-{self.at.isoformat()}"
         incoming = Incoming(
             kind, self.person, self.place, key, self.at, text, message_id=key, addressed=addressed, quotes=quotes  # type: ignore[arg-type]
         )  # fmt: skip

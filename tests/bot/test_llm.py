@@ -35,6 +35,7 @@ from tests.servers.model import (
     NULL_CHOICES,
     Answer,
     Delay,
+    Drip,
     Gate,
     Raw,
     Request,
@@ -322,8 +323,9 @@ async def test_an_endpoint_that_is_down_is_tried_again_and_then_unavailable() ->
         assert len(client.pauses) == 2
 
 
-async def test_a_hang_ends_at_the_timeout(model: ScriptedModel) -> None:
-    model.add(Gate())
+@pytest.mark.parametrize("hang", [Gate(), Drip()], ids=["silent", "dripping"])
+async def test_a_hang_ends_at_the_timeout(model: ScriptedModel, hang: Scripted) -> None:
+    model.add(hang)
     async with Client(model.base_url, timeout=0.1) as client:
         with pytest.raises(ModelUnavailable, match="within 0.1 s"):
             await client.ask()
@@ -572,7 +574,7 @@ USER: dict[str, object] = {"role": "user", "content": "hi"}
 
 
 def test_a_good_conversation_is_left_alone() -> None:
-    good = [
+    good: list[dict[str, object]] = [
         *HELLO,
         calling(wire("a", "f"), wire("b", "g")),
         result("a", "1"),

@@ -110,6 +110,13 @@ class Truncated:
     step: Answer = Answer("cut off in the middle")
 
 
+@dataclass(frozen=True, slots=True)
+class Drip:
+    """A blank every `seconds` and never the body: a server that is slow enough to defeat a timeout per read."""
+
+    seconds: float = 0.02
+
+
 class Gate:
     """Answers with `step` once `release` is called; without it never. `reached` tells that a request waits."""
 
@@ -134,7 +141,7 @@ class Delay:
     step: "Step" = Answer("slow")
 
 
-Step = Answer | Status | Raw | Reset | Truncated | Gate | Delay
+Step = Answer | Status | Raw | Reset | Truncated | Drip | Gate | Delay
 Scripted = Step | Callable[[Request], Step | Awaitable[Step]]
 
 EMPTY_CHOICES = Raw('{"id": "x", "object": "chat.completion", "choices": []}')
@@ -284,6 +291,8 @@ class ScriptedModel:
                 return self._reset(http)
             case Truncated():
                 return await _half(completion(step.step, request), http)
+            case Drip():
+                return await _dripping(step.seconds, http)
             case Gate():
                 await step.passed()
                 return await self._play(step.step, request, http)
@@ -337,6 +346,14 @@ async def _half(body: Json, http: web.Request) -> web.StreamResponse:
     assert http.transport is not None
     http.transport.close()
     return response
+
+
+async def _dripping(seconds: float, http: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(http)
+    while True:
+        await response.write(b" ")
+        await asyncio.sleep(seconds)
 
 
 def _vector(text: str) -> list[float]:

@@ -123,6 +123,14 @@ def test_a_first_start_that_was_broken_off_is_done_again(data: Path, monkeypatch
     assert not list(data.glob("making-*"))
 
 
+def test_leaving_after_the_data_folder_was_removed_makes_nothing_new(data: Path) -> None:
+    held = attach(data)
+    kill_servers(data)
+    shutil.rmtree(data)
+    held.release()
+    assert not data.exists()
+
+
 def test_data_of_another_major_version_is_refused_with_the_way_out(data: Path) -> None:
     attach(data).release()
     (data / "postgres" / "PG_VERSION").write_text("17\n")

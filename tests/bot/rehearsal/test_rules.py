@@ -131,12 +131,22 @@ def test_no_text_breaks_a_rule(text: str, limit: int) -> None:
     answer(View(functions={"send_message": {}}, events=(Event("user_message", text),)))
 
 
+PROMPT = """# Memory
+- **Working context** (below)
+## persona (yours)
+- kind
+## key_facts
+- Cat: Momo
+## goals
+- Sleep"""
+
+
 def test_a_request_is_read() -> None:
     request: dict[str, object] = {
         "messages": [
             {
                 "role": "system",
-                "content": "# Memory\n- **Working context** (below)\n## persona (yours)\n- kind\n## key_facts\n- Cat: Momo\n## goals\n- Sleep",
+                "content": PROMPT,
             },
             user("hello"),
             {"role": "assistant", "content": "Hi."},
@@ -172,13 +182,28 @@ def test_a_turn_ends_with_calls_that_do_not_go_on() -> None:
 
 
 def test_results_are_read() -> None:
-    text = 'Showing 2 of 12 results (page 2/6); data:\n{"time": "Mon", "from": "Ada", "text": "I like tea"}\n- 2026-11-30 08:00: plain line\nMore on page 3.'
+    hit = '{"time": "Mon", "from": "Ada", "text": "I like tea"}'
+    text = f"Showing 2 of 12 results (page 2/6); data:\n{hit}\n- 2026-11-30 08:00: plain line\nMore on page 3."
     assert pages_of(text) == (2, 6)
     assert [(hit.time, hit.speaker, hit.text) for hit in hits_of(text)] == [
         ("Mon", "Ada", "I like tea"),
         ("2026-11-30 08:00", "", "2026-11-30 08:00: plain line"),
     ]
     assert pages_of("No results found.") == (1, 1)
+
+
+def test_only_what_people_told_is_an_answer() -> None:
+    told = [("you", "Your name is Zed"), ("Ada", "What is my name?"), ("Ada", "My name is Ada")]
+    hits = "\n".join(json.dumps({"time": "Mon", "from": speaker, "text": text}) for speaker, text in told)
+    messages = [
+        user("What is my name?"),
+        {"role": "assistant", "content": None, "tool_calls": [wire("a", "recall_storage_search", query="name", page=1)]},
+        {"role": "tool", "tool_call_id": "a", "content": f"Showing 3 of 3 results (page 1/1):\n{hits}"},
+    ]
+    tools = [{"type": "function", "function": {"name": "recall_storage_search", "parameters": {"properties": {"query": {}}}}}]
+    assert answer(view_of({"messages": messages, "tools": tools})).text.endswith("You told me on Mon: “My name is Ada”")
+    only_you = [*messages[:2], {**messages[2], "content": hits.splitlines()[0]}]
+    assert "Zed" not in answer(view_of({"messages": only_you, "tools": tools})).text
 
 
 def user(text: str) -> dict[str, object]:

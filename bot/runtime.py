@@ -1,0 +1,261 @@
+"""The running bot: worker, adapters and scheduler on opened services, put together and taken apart in order."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from adapters.base import Adapter, Incoming, Person, PlaceOf
+from bot import commands, prompts
+from bot.agent import Agent
+from bot.commands.context import Parts, find_agent
+from bot.engine import deadletters, inbox
+from bot.engine.outbox import OutboxSender
+from bot.engine.queue import Queue
+from bot.engine.settings import EngineSettings
+from bot.engine.signals import Outbound
+from bot.engine.timers import Ticker
+from bot.engine.upkeep import Upkeep
+from bot.engine.worker import Worker
+from bot.executor import Bounds
+from bot.findings import StartError
+from bot.pressure import Pressure
+from bot.running_turn import AgentSettings
+from bot.services import Services
+from memory import tokens
+from memory.db import Database, value
+from memory.embedding_filler import EmbeddingFiller
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+PARTS = frozenset({"worker", "adapters", "scheduler"})
+"""What `bot run --only` may name."""
+PAGE_SIZE = 10
+PATIENCE = timedelta(seconds=30)
+WAITING = "This takes longer than usual; I am still on it."
+APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
+REFUSED = "Sorry, my model does not take up what was said here, so I cannot answer it."
+AWAY = "My memory does not answer right now. Please try again in a moment."
+LAST_ROUND = 3.0
+"""Seconds in which, at the end, the last answers still go out."""
+INTAKE_PATIENCE = 60.0
+
+
+def now() -> datetime:
+    """The time; everything else gets it as an argument."""
+    return datetime.now(UTC)
+
+
+def engine_settings(services: Services) -> EngineSettings:
+    """The engine's settings. On one machine, where all processes share them, a dead worker is noticed sooner."""
+    config = services.loaded.config.engine
+    settings = EngineSettings(
+        burst=config.debounce, burst_cap=config.debounce_cap, max_attempts=config.attempts, give_up=config.give_up_hours * 3600,
+        concurrency=config.concurrency, shutdown_grace=config.shutdown_grace, apology=APOLOGY,
+    )  # fmt: skip
+    return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=2.0) if services.at.inside else settings
+
+
+class Runtime:
+    """One process of the bot. Made by `assembled`."""
+
+    def __init__(self, services: Services, queue: Queue, adapters: Sequence[Adapter], *, burst: timedelta | None = None) -> None:
+        self._services = services
+        self._queue = queue
+        self._adapters = adapters
+        self._settings = queue.settings
+        self._burst = timedelta(seconds=self._settings.burst) if burst is None else burst
+        self._outbound = Outbound()
+        self.parts = parts_for(services, queue, self.accept)
+
+    async def accept(self, incoming: Incoming) -> bool:
+        """Take an event in; durable when this returns. True when it was new."""
+        accepted = await inbox.accept(
+            self._services.db, self._queue, incoming, burst=self._burst, now=now(), erasure_key=self._services.erasure_key
+        )
+        self._services.health.count("accepted" if accepted.event_id is not None else "duplicate")
+        return accepted.event_id is not None
+
+    async def receive(self, incoming: Incoming) -> bool:
+        """As `accept`, through a short absence of the database: the key makes it safe to ask again."""
+        return await patiently(lambda: self.accept(incoming), INTAKE_PATIENCE)
+
+    async def command(self, person: Person, place: PlaceOf, line: str) -> str | None:
+        """A command line; None when it is none."""
+        try:
+            return await commands.run(self.parts, person, place, line)
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            log.warning("a command failed: %s", type(error).__name__)
+            return AWAY
+
+    async def run(self, only: Collection[str], stop: asyncio.Event) -> None:
+        """Run the named parts until `stop` is set or every adapter has ended by itself; then end in order: no new events, the
+        running turns within their grace, the last answers."""
+        services, settings = self._services, self._settings
+        async with asyncio.TaskGroup() as group:
+            background: list[asyncio.Task[None]] = []
+            workers: list[asyncio.Task[None]] = []
+            intake: list[asyncio.Task[None]] = []
+            senders: list[OutboxSender] = []
+            if "worker" in only:
+                worker = Worker(services.db, self._queue, self._agent().turn, settings, now=now, outbound=self._outbound)
+                workers.append(group.create_task(worker.run(), name="worker"))
+                background.append(group.create_task(EmbeddingFiller(services.db, services.meaning).run(), name="embeddings"))
+            if "scheduler" in only:
+                background.append(group.create_task(Ticker(services.db, self._queue, now=now).run(), name="timers"))
+            if "scheduler" in only or "worker" in only:
+                background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
+            if "adapters" in only:
+                for adapter in self._adapters:
+                    senders.append(OutboxSender(services.db, adapter, settings, now=now, outbound=self._outbound))
+                    background.append(group.create_task(senders[-1].run(), name=f"sender {adapter.platform}"))
+                    intake.append(group.create_task(adapter.run(self.receive, self.command), name=f"adapter {adapter.platform}"))
+            await _until(stop, intake)
+            await _ended(intake)
+            await _ended(workers)
+            for sender in senders:
+                await _last_round(sender)
+            await _ended(background)
+
+    def _agent(self) -> Agent:
+        services, config = self._services, self._services.loaded.config
+        bounds = config.turn
+        settings = AgentSettings(
+            chat_model=services.names.chat, summary_model=services.names.summary, budget=config.context.budget,
+            warning=config.context.warning, flush=config.context.flush, evict=config.context.evict,
+            reply_reserve=config.context.reply_reserve, page_size=PAGE_SIZE, temperature=config.model.temperature, patience=PATIENCE,
+            bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
+            waiting_line=WAITING, apology=APOLOGY, refused_line=REFUSED,
+        )  # fmt: skip
+        texts = prompts.load(services.names.chat, services.loaded.home / "prompts")
+        count = partial(tokens.count, encoding=services.encoding)
+        pressure = Pressure(services.db, services.model, settings, texts, services.loaded.persona, count=count, clock=now)
+        share = pressure.fixed_share()
+        if share > config.context.fixed_limit:
+            raise StartError(
+                f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
+                f"({config.context.fixed_limit:.0%}). Raise context.budget, or shorten the persona."
+            )
+        limits = {adapter.platform: adapter.limit for adapter in self._adapters}
+        return Agent(
+            services.db, services.cache, services.model, services.meaning, settings, pressure,
+            clock=now, limits=limits, outbound=self._outbound,
+        )  # fmt: skip
+
+
+def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awaitable[bool]]) -> Parts:
+    """What commands need, from opened services."""
+    about = {
+        "model": services.names.chat + (" (the rehearsal model, no language model)" if services.loaded.rehearsal else ""),
+        "embedding": services.meaning.embedder.name if services.meaning.embedder else "none, searching by words only",
+    }
+    return Parts(
+        db=services.db, cache=services.cache, accept=accept, vector=services.meaning.of, health=services.health,
+        replay=partial(deadletters.replay, services.db, queue), data=services.loaded.data, erasure_key=services.erasure_key,
+        operators=services.loaded.config.access.operators, about=about, now=now,
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def assembled(
+    services: Services, adapters: Sequence[Adapter], *, settings: EngineSettings | None = None, burst: timedelta | None = None
+) -> AsyncIterator[Runtime]:
+    """The runtime on opened services. With the data folder to ourselves, jobs that a killed process left are free at once."""
+    chosen = settings or engine_settings(services)
+    async with Queue(services.at.database, chosen, now=now) as queue:
+        if services.at.alone:
+            await Upkeep(services.db, queue, replace(chosen, stalled=0.0)).reap()
+        yield Runtime(services, queue, adapters, burst=burst)
+
+
+async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for the order to stop, or (with adapters) for the last of them to end."""
+    asked = asyncio.ensure_future(stop.wait())
+    ended = asyncio.ensure_future(asyncio.wait(intake)) if intake else None
+    try:
+        await asyncio.wait([asked, *([ended] if ended else [])], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        asked.cancel()
+        if ended:
+            ended.cancel()
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+async def _last_round(sender: OutboxSender) -> None:
+    try:
+        async with asyncio.timeout(LAST_ROUND):
+            while await sender.flush():
+                await asyncio.sleep(0.02)
+    except (TimeoutError, psycopg.Error, PoolTimeout):
+        return  # it is in the outbox and goes out at the next start
+
+
+async def patiently(act: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Do something again while the database is away, at most so long."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return await act()
+        except (psycopg.OperationalError, PoolTimeout):
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(0.3)
+
+
+_UNSETTLED = """
+SELECT EXISTS (SELECT FROM events e JOIN places p ON p.id = e.place_id
+               WHERE e.status = 0 AND p.platform = %(platform)s AND p.realm = '' AND p.external_id = %(channel)s)
+    OR EXISTS (SELECT FROM outbox WHERE platform = %(platform)s AND channel = %(channel)s AND state IN ('waiting', 'sending'))"""
+
+
+async def settled(db: Database, person: Person, channel: str, *, seconds: float, every: float = 0.05) -> bool:
+    """Wait until nothing of a channel waits for an answer or for sending; a turn that ends in silence is settled too.
+
+    Returns False when that is not so after `seconds` (a model that stays away): what waits is kept and answered later.
+    """
+    until = time.monotonic() + seconds
+    where = {"platform": person.platform, "channel": channel}
+
+    async def waiting() -> bool:
+        agent = await find_agent(db, person.platform, person.realm, person.user_id)
+        if agent is None:
+            return False
+        async with db.agent(agent, everything=True) as connection:
+            return bool(await value(connection, _UNSETTLED, where))
+
+    while await patiently(waiting, max(0.0, until - time.monotonic())):
+        if time.monotonic() >= until:
+            return False
+        await asyncio.sleep(every)
+    return True
+
+
+@asynccontextmanager
+async def slot(url: str, user: str) -> AsyncIterator[int]:
+    """The lowest number that no other terminal of this person holds now. Held by a connection, so a killed process frees its own."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True, application_name="keepsake-console") as connection:
+        number = 0
+        while not await _taken(connection, user, number):
+            number += 1
+        yield number
+
+
+async def _taken(connection: psycopg.AsyncConnection[tuple[bool]], user: str, number: int) -> bool:
+    cursor = await connection.execute("SELECT pg_try_advisory_lock(hashtext('keepsake.console:' || %s), %s)", (user, number))
+    row = await cursor.fetchone()
+    return bool(row and row[0])

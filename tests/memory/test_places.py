@@ -1,0 +1,138 @@
+"""Rule 5: no memory leaks from private to public, judged by the stricter of then and now, in SQL and not in the prompt."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory.db import Database
+from memory.places import strictest
+
+from tests.bot.dialogue import Dialogue, dialogue, results, seen
+from tests.servers.model import ScriptedModel, call, reply
+
+SECRET = "Ada is expecting a child in May."
+
+
+def remember(text: str) -> object:
+    return reply("Noted.", call("working_context_append", section="key_facts", content=text), call("archival_storage_insert", content=text))
+
+
+async def visible(here: Dialogue, model: ScriptedModel, words: str) -> str:
+    """Everything that reaches the model in a turn at a place: the prompt, and what searches of both storages give."""
+    model.add(reply(None, call("recall_storage_search", query=words), call("archival_storage_search", query=words)), reply("ok"))
+    before = len(model.requests)
+    await here.hear("What do you know?")
+    last = model.requests[-1]
+    return seen(model.requests[before]) + "\n".join(results(last)[-2:])
+
+
+async def test_what_was_said_in_a_direct_message_stays_there(db: Database) -> None:
+    async with dialogue(db, remember(SECRET)) as dm:
+        await dm.hear(SECRET)
+        for kind in ("public", "private"):
+            assert "child" not in await visible(dm.elsewhere(f"room-{kind}", kind), dm.model, "child May Ada expecting")
+        assert "child" in await visible(dm, dm.model, "child May Ada expecting")
+
+
+async def test_what_was_said_in_public_is_known_in_the_same_workspace_and_in_the_direct_message(db: Database) -> None:
+    async with dialogue(db, remember("Ada plays the cello.")) as dm:
+        await dm.elsewhere("lobby", "public").hear("I play the cello")
+        assert "cello" in await visible(dm.elsewhere("garden", "public"), dm.model, "cello Ada plays")
+        assert "cello" in await visible(dm.elsewhere("backroom", "private"), dm.model, "cello Ada plays")
+        assert "cello" in await visible(dm, dm.model, "cello Ada plays")
+        assert "cello" not in await visible(dm.elsewhere("other", "public", workspace="elsewhere"), dm.model, "cello Ada plays")
+
+
+async def test_a_private_channel_keeps_what_it_heard(db: Database) -> None:
+    async with dialogue(db, remember("The launch is on Friday.")) as dm:
+        await dm.elsewhere("team", "private").hear("launch on Friday")
+        assert "Friday" not in await visible(dm.elsewhere("lobby", "public"), dm.model, "launch Friday")
+        assert "Friday" in await visible(dm.elsewhere("team", "private"), dm.model, "launch Friday")
+        assert "Friday" in await visible(dm, dm.model, "launch Friday")
+
+
+async def test_a_channel_turned_private_hides_what_was_public(db: Database) -> None:
+    async with dialogue(db, remember("Ada plays the cello."), reply("ok")) as dm:
+        await dm.elsewhere("lobby", "public").hear("I play the cello")
+        await dm.elsewhere("lobby", "private").hear("now it is private")
+        assert "cello" not in await visible(dm.elsewhere("garden", "public"), dm.model, "cello Ada plays")
+
+
+async def test_a_channel_turned_public_does_not_publish_its_past(db: Database) -> None:
+    async with dialogue(db, remember("The launch is on Friday."), remember("So the launch is on Friday, they said.")) as dm:
+        await dm.elsewhere("team", "private").hear("launch on Friday")
+        # The same channel is public now; what the agent writes there still stands on the private past in its queue.
+        await dm.elsewhere("team", "public").hear("what did we say?")
+        assert "Friday" not in await visible(dm.elsewhere("lobby", "public"), dm.model, "launch Friday")
+
+
+async def test_a_thread_follows_its_channel_into_privacy(db: Database) -> None:
+    from dataclasses import replace
+
+    async with dialogue(db, reply("ok"), remember("Ada plays the cello."), reply("ok")) as dm:
+        await dm.elsewhere("lobby", "public").hear("hello")
+        thread = dm.elsewhere("thread", "public")
+        thread.place = replace(thread.place, parent="lobby")
+        await thread.hear("I play the cello")
+        await dm.elsewhere("lobby", "private").hear("now it is private")
+        assert "cello" not in await visible(dm.elsewhere("garden", "public"), dm.model, "cello Ada plays")
+
+
+async def test_a_row_marked_shareable_may_be_used_in_the_workspace(db: Database) -> None:
+    async with dialogue(db, remember("Ada likes Go.")) as dm:
+        room = dm.elsewhere("team", "private")
+        await room.hear("I like Go")
+        agent = await room.rows("SELECT id FROM agents")
+        async with db.agent(int(str(agent[0]["id"])), everything=True) as connection:
+            await connection.execute("UPDATE passages SET shareable = true")
+        assert "Go" in results((await _asked(dm.elsewhere("lobby", "public"), dm.model)))[-1]
+
+
+async def _asked(here: Dialogue, model: ScriptedModel):  # type: ignore[no-untyped-def]
+    model.add(reply(None, call("archival_storage_search", query="Ada likes Go")), reply("ok"))
+    await here.hear("?")
+    return model.requests[-1]
+
+
+async def test_a_refused_duplicate_and_a_list_of_candidates_tell_nothing_of_another_place(db: Database) -> None:
+    async with dialogue(db, remember(SECRET)) as dm:
+        await dm.hear(SECRET)
+        dm.model.add(remember(SECRET), reply(None, call("working_context_replace", old="child", new="x"), call("working_context_remove", content="expecting")), reply("ok"))
+        room = dm.elsewhere("lobby", "public")
+        assert await room.hear("Guess") == ["Noted."], "a duplicate of a hidden entry is not refused"
+        await room.hear("Try")
+        # In the room exactly the room's own entry is found; that the direct message has one too is not betrayed.
+        assert not any("entries match" in result for result in results(dm.model.requests[-1]))
+
+
+async def test_another_persons_memory_is_never_seen(db: Database) -> None:
+    from adapters.base import Person
+
+    async with dialogue(db, remember(SECRET)) as dm:
+        await dm.hear(SECRET)
+        bob = dm.elsewhere("bob", "direct", workspace="", person=Person("console", "", "bob", "Bob"))
+        assert "child" not in await visible(bob, dm.model, "child May Ada expecting")
+
+
+def test_the_strictest_wins() -> None:
+    assert strictest([]) == "public"
+    assert strictest(["public", "private"]) == "private"
+    assert strictest(["private", "direct", "public"]) == "direct"
+
+
+@pytest.mark.parametrize("kind", ["public", "private"])
+async def test_a_turn_cannot_write_into_another_place(db: Database, kind: str) -> None:
+    import psycopg
+
+    async with dialogue(db, reply("ok"), reply("ok")) as dm:
+        await dm.elsewhere("lobby", "public").hear("hello")
+        await dm.elsewhere("room", kind).hear("hello")
+        places = {row["external_id"]: row["id"] for row in await dm.rows("SELECT id, external_id FROM places")}
+        [agent] = await dm.rows("SELECT id FROM agents")
+        async with db.agent(int(str(agent["id"])), int(str(places["room"]))) as connection:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                await connection.execute(
+                    """INSERT INTO working_context (agent_id, place_id, visibility, section, content, created_at, updated_at)
+                       VALUES (%s, %s, 'public', 'goals', 'x', now(), now())""",
+                    (agent["id"], places["lobby"]),
+                )
