@@ -182,7 +182,7 @@ class ConsoleAdapter:
 
     def _print(self, text: str) -> None:
         # Looked up at each call: while a prompt is open, standard output is the one that prints above it.
-        print(printable(text), file=self._out or sys.stdout, flush=True)  # noqa: T201 - the terminal is this platform's wire
+        print(printable(text), file=self._out or sys.stdout, flush=True)
 
     async def send(self, outgoing: Outgoing) -> str:
         """Print a reply. Raises TryLater when nobody reads any more: it is printed at the next start."""

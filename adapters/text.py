@@ -135,7 +135,7 @@ class _Packer:
                 self.flush()
                 continue
             end = body.rfind("\n", 1, room + 1)
-            end, rest = (end, end + 1) if end > 0 else _best_cut(body, room, code=True)
+            end, rest = (end, end + 1) if end > 0 else _best_cut(body, room, block.mark)
             self._add(f"{block.opening}\n{body[:end]}\n{block.mark}")
             self.flush()
             body = body[rest:]
@@ -151,23 +151,23 @@ def _natural(text: str, room: int) -> tuple[int, int]:
     return 0, 0
 
 
-def _best_cut(text: str, room: int, *, code: bool = False) -> tuple[int, int]:
-    """Where to end a chunk that may take `room` of a longer text, and where the next one begins.
+def _best_cut(text: str, room: int, mark: str | None = None) -> tuple[int, int]:
+    """Where to end a chunk that may take `room` of a longer text, and where the next one begins; `mark`: the text is in a fence.
 
     In the second half of the room by preference: before a blank line, at the end of a line, after a sentence, at white space; then at
     any white space; then between grapheme clusters; a single giant cluster is cut.
     """
     window = text[: room + 1]
-    wholes = [] if code else [match.span() for match in _WHOLE.finditer(text, 0, room + _LOOKAHEAD) if match.start() < room]
+    wholes = [] if mark else [match.span() for match in _WHOLE.finditer(text, 0, room + _LOOKAHEAD) if match.start() < room]
     # One that starts here and is longer than the room has to be cut.
     wholes = [(start, stop) for start, stop in wholes if start > 0 or stop <= room]
 
     def allowed(end: int, rest: int) -> bool:
         if not 0 < end <= room or any(start < rest and end < stop for start, stop in wholes):
             return False
-        return _boundary(text, end) and _boundary(text, rest)
+        return _boundary(text, end) and _boundary(text, rest) and not _makes_fence(text, end, rest, mark)
 
-    if not code:
+    if not mark:
         for pattern in ("\n\n", "\n"):
             at = window.rfind(pattern, room // 2)
             if allowed(at, at + len(pattern)):
@@ -177,10 +177,11 @@ def _best_cut(text: str, room: int, *, code: bool = False) -> tuple[int, int]:
             if allowed(end, match.end()):
                 return end, match.end()
     for match in reversed(list(_SPACE.finditer(window, 1))):
-        if allowed(match.start(), match.end()):
-            # In code white space means something.
-            return match.start(), match.start() if code else match.end()
-    return _between_clusters(text, min([room, *(start for start, stop in wholes if start < room < stop)]))
+        # In code white space means something.
+        rest = match.start() if mark else match.end()
+        if allowed(match.start(), rest):
+            return match.start(), rest
+    return _between_clusters(text, min([room, *(start for start, stop in wholes if start < room < stop)]), mark)
 
 
 def _boundary(text: str, at: int) -> bool:
@@ -189,11 +190,21 @@ def _boundary(text: str, at: int) -> bool:
     return cluster is None or cluster.end() == at
 
 
-def _between_clusters(text: str, room: int) -> tuple[int, int]:
-    end = 0
+def _makes_fence(text: str, end: int, rest: int, mark: str | None) -> bool:
+    """Whether a cut within a line leaves a piece that reads as a fence: opening one in prose, closing the one around code."""
+    if text[end : end + 1] == "\n":
+        return False
+    stop = text.find("\n", rest)
+    pieces = text[text.rfind("\n", 0, end) + 1 : end], text[rest : stop if stop >= 0 else len(text)]
+    return any(_closes(piece, mark) if mark else _FENCE.match(piece) is not None for piece in pieces)
+
+
+def _between_clusters(text: str, room: int, mark: str | None) -> tuple[int, int]:
+    ends = []
     for match in _CLUSTER.finditer(text, 0, room + 64):
         if match.end() > room:
             break
-        end = match.end()
-    end = end or room
+        ends.append(match.end())
+    # Of a run of nothing but backticks every cut leaves fences: then the last one.
+    end = next((end for end in reversed(ends[-100:]) if not _makes_fence(text, end, end, mark)), ends[-1] if ends else room)
     return end, end

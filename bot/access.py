@@ -47,7 +47,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether it may be done; `everything`: in all of the agent's places, else only what is usable at the place; `role` is for the log."""
+    """Whether it may be done.
+
+    `everything`: in all of the agent's places, else only what is usable at the place. `role` is for the log, `why` for the person.
+    """
 
     allowed: bool
     everything: bool = False

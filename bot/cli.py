@@ -24,22 +24,35 @@ from bot.findings import StartError
 
 LOG = "bot.log"
 
+EXAMPLES = (
+    ("bot chat", "talk in the terminal"),
+    ("echo 'My name is Ada.' | bot chat", "talk through a pipe"),
+    ("bot --config /etc/keepsake.yaml run", "run the server process"),
+    ("bot run --only worker", "run one part of it"),
+    ("bot doctor", "what is wrong, and what to do"),
+    ("bot migrate --admin-url-env ADMIN_URL", "prepare an external database"),
+    ("bot backup /var/backups", "write everything into one file"),
+    ("bot restore keepsake-20261129T120000Z.dump --replace", "bring it back"),
+    ("bot users", "whom the bot knows"),
+    ("bot memory view console::ada", "what is kept of a person"),
+    ("bot memory export console::ada", "all of it as files"),
+    ("bot memory delete console::ada", "erase a person"),
+    ("bot dead-letters list", "what could not be answered"),
+    ("bot dead-letters replay --all", "put it back"),
+    ("bot bench retrieval --data locomo10.json", "measure"),
+    ("bot version", "the version"),
+)
+
 app = typer.Typer(
     name="bot",
     help="Keepsake: a companion that remembers.",
+    epilog="\n\n".join(["Examples:", *(f"  {line}   [dim]{does}[/dim]" for line, does in EXAMPLES)]),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(cli_people.memory, name="memory")
-app.add_typer(cli_people.dead_letters, name="dead-letters")
-app.command(epilog="Example: bot users")(cli_people.users)
-app.command(epilog="Example: bot migrate --admin-url-env ADMIN_URL")(cli_data.migrate)
-app.command(epilog="Example: bot backup /var/backups/keepsake")(cli_data.backup)
-app.command(epilog="Example: bot restore keepsake-20261129T120000Z.dump --replace")(cli_data.restore)
-
 DEBUG = os.environ.get("KEEPSAKE_DEBUG", "") not in ("", "0")
 
 
@@ -95,6 +108,14 @@ def doctor(context: typer.Context) -> None:
     from bot.app import examine
 
     _go(examine(settings(context), progress=note))
+
+
+app.command(epilog="Example: bot migrate --admin-url-env ADMIN_URL")(cli_data.migrate)
+app.command(epilog="Example: bot backup /var/backups/keepsake")(cli_data.backup)
+app.command(epilog="Example: bot restore keepsake-20261129T120000Z.dump --replace")(cli_data.restore)
+app.command(epilog="Example: bot users")(cli_people.users)
+app.add_typer(cli_people.memory, name="memory")
+app.add_typer(cli_people.dead_letters, name="dead-letters")
 
 
 @app.command(epilog="Example: bot bench retrieval --data locomo10.json")

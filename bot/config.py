@@ -232,9 +232,12 @@ def _persona(name: str, home: Path) -> Persona:
         return Persona(**read_yaml(file))
     except ValidationError as error:
         faults = [
-            f"persona.file: {file.name}: {'.'.join(map(str, fault['loc']))}: "
-            f"{'no such key' if fault['type'] == 'extra_forbidden' else fault['msg'].removeprefix('Value error, ').replace('Input should', 'must')}. "
-            f"Correct it in {file.name}."
+            f"persona.file: {'.'.join(map(str, fault['loc']))}: {_persona_fault(fault)}. Correct it in {file.name}."
             for fault in error.errors(include_url=False, include_context=False, include_input=False)
         ]
         raise ConfigError(_one_line(faults)) from error
+
+
+def _persona_fault(fault: ErrorDetails) -> str:
+    words = {"extra_forbidden": "no such key", "missing": "is missing"}.get(fault["type"])
+    return words or fault["msg"].removeprefix("Value error, ").replace("Input should", "must").replace("String should", "must")

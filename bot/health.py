@@ -1,6 +1,6 @@
 """What goes right and wrong while the bot runs: counters by reason code, the state of each service, and probes over HTTP.
 
-A reason code is a short constant (`accepted`, `duplicate`, `not_addressed`, `model_unavailable`); nothing here holds text of people.
+A reason code is a short constant such as `accepted` or `duplicate`; nothing here holds text of people.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -9,6 +9,7 @@ on with words only. The background filling is in `memory.embedding_filler`.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import math
 from collections import OrderedDict
@@ -39,7 +40,7 @@ CHUNK = 16
 second.
 """
 KNOWN_QUERIES = 256
-"""Vectors of the latest queries that are kept."""
+"""Vectors of the latest queries that are kept, under digests of their texts."""
 QUERY_SECONDS = 3.0
 """How long a search waits for its query's vector before it goes on with words only."""
 
@@ -170,7 +171,7 @@ class Meaning:
     embedder: Embedder | None
     model: int = 0
     _warned: bool = False
-    _known: OrderedDict[str, QueryVector] = field(default_factory=OrderedDict)
+    _known: OrderedDict[bytes, QueryVector] = field(default_factory=OrderedDict)
 
     async def of(self, text: str, *, seconds: float = QUERY_SECONDS) -> QueryVector | None:
         """A query's vector, or None (words only) for a blank query, a fault, or when it takes too long. Call
@@ -178,9 +179,10 @@ class Meaning:
         """
         if self.embedder is None or not text.strip():
             return None
-        if text in self._known:  # the next page of the same search must be ranked by the same vector
-            self._known.move_to_end(text)
-            return self._known[text]
+        key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if key in self._known:  # the next page of the same search must be ranked by the same vector
+            self._known.move_to_end(key)
+            return self._known[key]
         try:
             async with asyncio.timeout(seconds):
                 [vector] = await self.embedder.embed([text])
@@ -194,8 +196,7 @@ class Meaning:
         if value is None:
             return None
         found = QueryVector(value, self.model, self.embedder.floor)
-        if len(text) <= TEXT_LIMIT:
-            self._known[text] = found
-            if len(self._known) > KNOWN_QUERIES:
-                self._known.popitem(last=False)
+        self._known[key] = found
+        if len(self._known) > KNOWN_QUERIES:
+            self._known.popitem(last=False)
         return found

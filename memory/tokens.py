@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 import threading
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -41,7 +41,10 @@ PER_NAME = 1
 """Tokens more for a message with a name."""
 PER_REPLY = 3
 """Tokens that open the reply, once a request."""
-_CACHED_TEXT = 8_000  # characters: longer texts are counted anew each time rather than kept
+KNOWN_COUNTS = 8192
+"""Counts that are kept, under a digest of the text: no message outlives its erasure here."""
+_counted: dict[bytes, int] = {}
+_locked = threading.Lock()
 _seeding = threading.Lock()
 
 
@@ -75,17 +78,23 @@ def encoding_of(model: str) -> str:
 
 def count(text: str, encoding: str = "o200k_base") -> int:
     """Tokens of a text. Whatever a user types is text: `<|endoftext|>` counts as the characters it is."""
-    return _count_cached(text, encoding) if len(text) <= _CACHED_TEXT else _count(text, encoding)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=encoding.encode()).digest()
+    with _locked:
+        known = _counted.pop(digest, None)
+        if known is not None:
+            _counted[digest] = known  # the last used stands last
+            return known
+    number = _count(text, encoding)
+    with _locked:
+        _counted[digest] = number
+        if len(_counted) > KNOWN_COUNTS:
+            del _counted[next(iter(_counted))]
+    return number
 
 
 def count_message(text: str, encoding: str = "o200k_base", *, name: str = "") -> int:
     """Tokens of a message of a chat request, with what stands around it."""
     return PER_MESSAGE + count(text, encoding) + (PER_NAME + count(name, encoding) if name else 0)
-
-
-@lru_cache(maxsize=4096)
-def _count_cached(text: str, encoding: str) -> int:
-    return _count(text, encoding)
 
 
 def _count(text: str, encoding: str) -> int:

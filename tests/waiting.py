@@ -18,5 +18,7 @@ async def until(predicate: Callable[[], object | Awaitable[object]], timeout: fl
         if answer:
             return answer
         if time.monotonic() > limit:
-            raise TimeoutError(f"not within {timeout} s: {inspect.getsource(predicate).strip() if inspect.isfunction(predicate) else predicate}")
+            raise TimeoutError(
+                f"not within {timeout} s: {inspect.getsource(predicate).strip() if inspect.isfunction(predicate) else predicate}"
+            )
         await asyncio.sleep(every)

@@ -83,7 +83,7 @@ def find(line: str) -> tuple[Command | None, str]:
 
 
 async def run(parts: Parts, person: Person, where: PlaceOf, line: str) -> str | None:
-    """Run a command line for a person at a place; None when the text is no command. Never raises for what a person may get wrong."""
+    """Run a command line for a person at a place; None when the text is no command. What a person gets wrong is an answer, no error."""
     line = line.strip()
     if not line.startswith("/"):
         return None

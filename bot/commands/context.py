@@ -25,8 +25,8 @@ class CommandRefused(Exception):
 class Parts:
     """The running bot's parts that commands need.
 
-    `accept` takes an event into the inbox; `vector` makes the meaning of a search query (None: words only); `erasure_key` keys the
-    hashes that an erasure leaves behind; `replay` puts one dead letter (None: all) back and returns how many; `about` are lines for
+    `accept` takes an event into the inbox. `vector` makes the meaning of a search query (None: words only). `replay` puts one dead
+    letter (None: all) back and returns how many. `erasure_key` keys the hashes that an erasure leaves behind. `about` are lines for
     /status, such as the model.
     """
 

@@ -1,8 +1,8 @@
 """/memory forget: one thing with all that was made of it, or everything, and the proof.
 
-One thing takes along: its vectors (cascade), what it was the trigger of, the calls and results of its turn (they repeat its words), the
-text of its event and sent reply, its summary, and the before and after texts in the memory log. The version is raised, so a
-running turn builds its prompt anew before it may commit. The log keeps that something was forgotten, not what.
+One thing takes along: its vectors (cascade), what it was the trigger of, the calls and results of its turn (they repeat its
+words), the text of its event and reply, its summary, and the before and after texts in the memory log. The version is raised, so
+a running turn builds its prompt anew before it may commit. The log keeps that something was forgotten, not what.
 """
 
 import re
@@ -80,9 +80,8 @@ async def _one(asking: Asking, kind: str, number: int) -> str:
 
 async def _row(connection: Connection, table: str, number: int) -> dict[str, Any] | None:
     content = "purpose AS content" if table == "timers" else "content"
-    return await (
-        await connection.execute(f"SELECT place_id, turn_id, {content} FROM {table} WHERE id = %s", (number,))
-    ).fetchone()
+    statement = f"SELECT place_id, turn_id, {content} FROM {table} WHERE id = %s"  # noqa: S608 - one of four names
+    return await (await connection.execute(statement, (number,))).fetchone()
 
 
 async def _with_derived(connection: Connection, kind: str, number: int, turn: int | None) -> _Gone:
@@ -126,7 +125,8 @@ async def _delete(connection: Connection, gone: _Gone) -> None:
     await connection.execute(
         """DELETE FROM memory_log_content WHERE log_id IN (SELECT id FROM memory_log
              WHERE (target = 'working_context' AND target_id = ANY(%s)) OR (target = 'passage' AND target_id = ANY(%s))
-                OR (target = 'message' AND target_id = ANY(%s)) OR (target IN ('summary', 'conversation') AND target_id = ANY(%s)))""",
+                OR (target = 'message' AND target_id = ANY(%s))
+                OR (target IN ('summary', 'conversation') AND target_id = ANY(%s)))""",
         (list(gone.entries), list(gone.passages), messages, summaries),
     )
     await connection.execute(
@@ -198,6 +198,6 @@ async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
         if counts.get(table)
     )
     return (
-        f"Everything is erased: {total} rows{f' ({shown})' if shown else ''}. I looked again in {len(left)} tables and found nothing "
-        f"left.{cached} If you write to me again, we begin as strangers."
+        f"Everything is erased: {total} rows{f' ({shown})' if shown else ''}. I looked again in {len(left)} tables and found "
+        f"nothing left.{cached} If you write to me again, we begin as strangers."
     )

@@ -12,6 +12,7 @@ from bot.commands.context import NOBODY, Asking
 from memory import archival_storage, recall_storage
 from memory.db import Connection, value
 from memory.search import Query
+from memory.working_context import SECTIONS
 
 SHOWN = 10
 """Passages in a view; the rest is found by searching."""
@@ -102,7 +103,8 @@ async def _working_context(connection: Connection, zone: tzinfo) -> list[str]:
         f"""SELECT x.id, x.section, x.content, x.updated_at AS at, p.kind AS place_kind, p.name AS place_name,
               {_SOURCES.format("entry_id")}
             FROM working_context x JOIN places p ON p.id = x.place_id
-            ORDER BY array_position(ARRAY['persona', 'profile', 'preferences', 'key_facts', 'goals', 'task_notes'], x.section), x.id""",  # noqa: S608
+            ORDER BY array_position(%s::text[], x.section), x.id""",  # noqa: S608
+        (list(SECTIONS),),
     )
     lines = ["Working context (always before my eyes)"]
     section = ""
@@ -138,7 +140,7 @@ async def _summaries(connection: Connection) -> list[str]:
            WHERE c.summary <> '' ORDER BY c.id""",
     )
     return [
-        f"Summary of the earlier part ({'direct message' if row['kind'] == 'direct' else '#' + row['name']}): {brief(row['summary'], 2000)}"
+        f"Summary ({'direct message' if row['kind'] == 'direct' else '#' + row['name']}): {brief(row['summary'], 2000)}"
         for row in rows
     ]
 
@@ -147,10 +149,11 @@ async def _timers(connection: Connection, zone: tzinfo) -> list[str]:
     rows = await _rows(connection, "SELECT id, purpose, due_at, every FROM timers WHERE due_at IS NOT NULL ORDER BY due_at")
     if not rows:
         return []
-    return ["Timers"] + [
-        f"    t{row['id']}  {when(row['due_at'], zone)}{', every ' + row['every'] if row['every'] else ''}  {brief(row['purpose'])}"
-        for row in rows
-    ]
+    lines = ["Timers"]
+    for row in rows:
+        again = f", every {row['every']}" if row["every"] else ""
+        lines.append(f"    t{row['id']}  {when(row['due_at'], zone)}{again}  {brief(row['purpose'])}")
+    return lines
 
 
 async def _acts_of_others(connection: Connection, zone: tzinfo) -> list[str]:
@@ -168,7 +171,8 @@ async def _totals(connection: Connection, zone: tzinfo) -> str:
     row = (
         await _rows(
             connection,
-            """SELECT (SELECT count(*) FROM messages WHERE searchable) AS messages, (SELECT min(created_at) FROM messages) AS since,
+            """SELECT (SELECT count(*) FROM messages WHERE searchable) AS messages,
+                 (SELECT min(created_at) FROM messages) AS since,
                  (SELECT count(*) FROM passages) AS passages, (SELECT count(*) FROM documents) AS documents""",
         )
     )[0]

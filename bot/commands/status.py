@@ -24,7 +24,8 @@ async def status(asking: Asking) -> str:
         async with parts.db.agent(asking.agent, asking.place, everything=verdict.everything) as connection:
             row = await (
                 await connection.execute(
-                    """SELECT (SELECT count(*) FROM events WHERE status = 0) AS waiting, (SELECT count(*) FROM events WHERE status = 2) AS dead,
+                    """SELECT (SELECT count(*) FROM events WHERE status = 0) AS waiting,
+                         (SELECT count(*) FROM events WHERE status = 2) AS dead,
                          (SELECT count(*) FROM outbox WHERE state IN ('waiting', 'sending')) AS unsent,
                          (SELECT count(*) FROM messages WHERE searchable) AS messages, (SELECT paused FROM agents) AS paused"""
                 )

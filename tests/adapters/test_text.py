@@ -15,24 +15,19 @@ from adapters.text import SMALLEST, split
 FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
 
 
-def open_fence(text: str) -> str | None:
-    """The marker of the fence that a reader finds open at the end."""
+def read(text: str) -> tuple[str, str | None]:
+    """As a reader sees it: the text without white space and fence lines, and the marker of the fence that is open at the end."""
     mark: str | None = None
+    kept = []
     for line in text.split("\n"):
         found = FENCE.fullmatch(line.rstrip("\r"))
-        if found is None:
-            continue
-        if mark is None:
-            if not ("`" in found[2] and found[1][0] == "`"):
-                mark = found[1]
-        elif found[1][0] == mark[0] and len(found[1]) >= len(mark) and not found[2].strip():
+        if found and mark is None and not ("`" in found[2] and found[1][0] == "`"):
+            mark = found[1]
+        elif found and mark and found[1][0] == mark[0] and len(found[1]) >= len(mark) and not found[2].strip():
             mark = None
-    return mark
-
-
-def essence(text: str) -> str:
-    """The text without white space and fence lines."""
-    return "".join("".join(line.split()) for line in text.split("\n") if not FENCE.fullmatch(line.rstrip("\r")))
+        else:
+            kept += line.split()
+    return "".join(kept), mark
 
 
 WORDS = st.sampled_from(
@@ -44,7 +39,11 @@ INFO = st.sampled_from(["", "python", "py title=x", "i" * 500, " spaced info "])
 MARK = st.sampled_from(["```", "````", "~~~", "~~~~~"])
 BLOCK = st.builds(
     lambda mark, info, indent, body, close: f"{indent}{mark}{info}\n{body}" + (f"\n{indent}{mark}" if close else ""),
-    MARK, INFO, st.sampled_from(["", "  ", "    "]), st.lists(LINES | st.just("```") | st.just("    indented"), max_size=20).map("\n".join), st.booleans(),
+    MARK,
+    INFO,
+    st.sampled_from(["", "  ", "    "]),
+    st.lists(LINES | st.just("```") | st.just("    indented"), max_size=20).map("\n".join),
+    st.booleans(),
 )  # fmt: skip
 TEXT = st.lists(LINES | BLOCK, max_size=12).map("\n".join) | st.text(max_size=300)
 
@@ -53,6 +52,8 @@ TEXT = st.lists(LINES | BLOCK, max_size=12).map("\n".join) | st.text(max_size=30
 @example("```" + "i" * 500 + "\n" + "code line\n" * 50 + "```", 100)
 @example("````md\n```py\nx\n```\n" + "y\n" * 200 + "````\nend", 60)
 @example("~~~\n" + "x" * 500, SMALLEST)
+@example("```\n```" + "i" * 500, SMALLEST)
+@example("```\n```" + " " * 50 + "x", SMALLEST)
 @example("  ```\n  a\n  ```", SMALLEST)
 @example("a\u0301" * 200 + "\u0301" * 300, SMALLEST)
 def test_fits_is_balanced_and_complete(text: str, limit: int) -> None:
@@ -60,17 +61,24 @@ def test_fits_is_balanced_and_complete(text: str, limit: int) -> None:
     for chunk in chunks:
         assert 0 < len(chunk) <= limit
         assert chunk.strip()
-        assert open_fence(chunk) is None
-    assert "".join(essence(chunk) for chunk in chunks) == essence(text)
+        assert read(chunk)[1] is None
+    assert "".join(read(chunk)[0] for chunk in chunks) == read(text)[0]
 
 
-@given(st.lists(st.sampled_from(["👨‍👩‍👧‍👦", "🇩🇪", "e\u0301", "한", "ab", "👍🏽"]), max_size=200).map("".join), st.integers(SMALLEST, 90))
+@given(
+    st.lists(st.sampled_from(["👨‍👩‍👧‍👦", "🇩🇪", "e\u0301", "한", "ab", "👍🏽"]), max_size=200).map("".join),
+    st.integers(SMALLEST, 90),
+)
 def test_grapheme_clusters_stay_whole(text: str, limit: int) -> None:
     clusters = regex.findall(r"\X", text)
     assert [c for chunk in split(text, limit) for c in regex.findall(r"\X", chunk)] == clusters
 
 
-@given(st.lists(st.sampled_from(["https://example.org/a/b", "[a b c](https://example.org/)", "word", "`a b`"]), min_size=1, max_size=80))
+@given(
+    st.lists(
+        st.sampled_from(["https://example.org/a/b", "[a b c](https://example.org/)", "word", "`a b`"]), min_size=1, max_size=80
+    )
+)
 def test_links_and_words_stay_whole(words: list[str]) -> None:
     chunks = split(" ".join(words), 60)
     assert " ".join(chunks) == " ".join(words)
@@ -120,7 +128,9 @@ def test_a_limit_that_holds_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 100_000, "<" * 100_000, "`" * 100_000, "https://" * 12_500, ".\"" * 50_000, "\u0301" * 100_000, " " * 100_000 + "x", "a\n" * 50_000]
+    "text",
+    ["[" * 100_000, "<" * 100_000, "`" * 100_000, "https://" * 12_500, ".\"" * 50_000,
+     "\u0301" * 100_000, " " * 100_000 + "x", "a\n" * 50_000]
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
     before = time.process_time()

@@ -39,7 +39,8 @@ def test_schema_walk_every_personal_table_has_policy_erasure_and_export(urls: Ur
             ).fetchone()
             assert row == (True, True), f"{table} has no forced row-level security"
             policies = connection.execute(
-                "SELECT count(*) FROM pg_policies WHERE schemaname = 'keepsake' AND tablename = %s AND 'keepsake_bot' = ANY (roles)", (table,)
+                "SELECT count(*) FROM pg_policies WHERE schemaname = 'keepsake' AND tablename = %s AND 'keepsake_bot' = ANY (roles)",
+                (table,),
             ).fetchone()
             assert policies is not None
             assert policies[0] >= 2, f"{table} has no policy for the bot"
@@ -71,7 +72,11 @@ async def test_without_a_named_agent_nothing_is_seen(db: Database, urls: Urls) -
 async def test_another_agent_sees_and_changes_nothing(db: Database, urls: Urls) -> None:
     from adapters.base import Person
 
-    async with dialogue(db, reply("ok", call("archival_storage_insert", content="Ada sails."), call("set_timer", purpose="sail", in_minutes=5)), reply("hi")) as ada:
+    async with dialogue(
+        db,
+        reply("ok", call("archival_storage_insert", content="Ada sails."), call("set_timer", purpose="sail", in_minutes=5)),
+        reply("hi"),
+    ) as ada:
         await ada.hear("I sail")
         bob = ada.elsewhere("bob", "direct", workspace="", person=Person("console", "", "bob", "Bob"))
         await bob.hear("hello")
@@ -81,7 +86,9 @@ async def test_another_agent_sees_and_changes_nothing(db: Database, urls: Urls) 
             for table, columns in tables(urls.owner).items():
                 if "agent_id" not in columns:
                     continue
-                row = await (await connection.execute(f"SELECT count(*) AS n FROM {table} WHERE agent_id = %s".encode(), (other["id"],))).fetchone()
+                row = await (
+                    await connection.execute(f"SELECT count(*) AS n FROM {table} WHERE agent_id = %s".encode(), (other["id"],))
+                ).fetchone()
                 assert row is not None
                 assert row["n"] == 0, table
             changed = await connection.execute("UPDATE messages SET content = 'x' WHERE agent_id = %s", (other["id"],))

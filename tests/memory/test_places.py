@@ -14,7 +14,9 @@ SECRET = "Ada is expecting a child in May."
 
 
 def remember(text: str) -> object:
-    return reply("Noted.", call("working_context_append", section="key_facts", content=text), call("archival_storage_insert", content=text))
+    return reply(
+        "Noted.", call("working_context_append", section="key_facts", content=text), call("archival_storage_insert", content=text)
+    )
 
 
 async def visible(here: Dialogue, model: ScriptedModel, words: str) -> str:
@@ -97,7 +99,13 @@ async def _asked(here: Dialogue, model: ScriptedModel):  # type: ignore[no-untyp
 async def test_a_refused_duplicate_and_a_list_of_candidates_tell_nothing_of_another_place(db: Database) -> None:
     async with dialogue(db, remember(SECRET)) as dm:
         await dm.hear(SECRET)
-        dm.model.add(remember(SECRET), reply(None, call("working_context_replace", old="child", new="x"), call("working_context_remove", content="expecting")), reply("ok"))
+        dm.model.add(
+            remember(SECRET),
+            reply(
+                None, call("working_context_replace", old="child", new="x"), call("working_context_remove", content="expecting")
+            ),
+            reply("ok"),
+        )
         room = dm.elsewhere("lobby", "public")
         assert await room.hear("Guess") == ["Noted."], "a duplicate of a hidden entry is not refused"
         await room.hear("Try")

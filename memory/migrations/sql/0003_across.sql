@@ -208,7 +208,8 @@ BEGIN
   END IF;
 END $$;
 
--- Ends a turn inside its last step, under the epoch, and raises the version, as the last step changes memory too. Returns whether more waits; if not, the wake flag is down.
+-- Ends a turn inside its last step, under the epoch; a turn that is done has raised the version in commit_step just before.
+-- Returns whether more waits; if not, the wake flag is down.
 -- Null: stale epoch, nothing was done.
 CREATE FUNCTION finish_turn(p_agent bigint, p_turn bigint, p_epoch bigint, p_state text, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -220,7 +221,7 @@ BEGIN
     WHERE turn_id = p_turn AND status = 0;
   UPDATE turns SET state = p_state, finished_at = p_now WHERE id = p_turn AND state = 'running';
   more := EXISTS (SELECT 1 FROM events WHERE agent_id = p_agent AND status = 0);
-  UPDATE agents SET wake = more, version = version + 1 WHERE id = p_agent;
+  UPDATE agents SET wake = more, version = version + (p_state <> 'done')::integer WHERE id = p_agent;
   RETURN more;
 END $$;
 

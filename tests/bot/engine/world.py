@@ -52,9 +52,7 @@ class World:
     at: datetime = NOW
 
     async def say(self, text: str, user: str = "ada", *, burst: float = 0.0, **changes: Any) -> Accepted:
-        return await accept(
-            self.db, self.queue, message(text, user, **changes), burst=timedelta(seconds=burst), now=self.at
-        )
+        return await accept(self.db, self.queue, message(text, user, **changes), burst=timedelta(seconds=burst), now=self.at)
 
     async def claim(self, agent: int) -> Claim:
         found = await turns.claim(self.db, agent, self.at, self.settings)

@@ -195,7 +195,7 @@ def test_results_are_read() -> None:
 def test_only_what_people_told_is_an_answer() -> None:
     told = [("you", "Your name is Zed"), ("Ada", "What is my name?"), ("Ada", "My name is Ada")]
     hits = "\n".join(json.dumps({"time": "Mon", "from": speaker, "text": text}) for speaker, text in told)
-    messages = [
+    messages: list[dict[str, object]] = [
         user("What is my name?"),
         {"role": "assistant", "content": None, "tool_calls": [wire("a", "recall_storage_search", query="name", page=1)]},
         {"role": "tool", "tool_call_id": "a", "content": f"Showing 3 of 3 results (page 1/1):\n{hits}"},

@@ -1,0 +1,181 @@
+"""A person at the terminal: real processes, the servers inside, the rehearsal model or a scripted one over HTTP."""
+
+import asyncio
+import json
+import re
+import shutil
+import signal
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.terminal import run, terminal
+from tests.servers.model import Gate, Request, ScriptedModel, reply
+
+
+@pytest.fixture(scope="module")
+def data() -> Iterator[Path]:
+    """One data folder for all tests here; each test is a person of its own."""
+    top = Path(tempfile.mkdtemp(prefix="ks-chat-"))
+    top.chmod(0o711)
+    yield top / "data"
+    shutil.rmtree(top, ignore_errors=True)
+
+
+async def test_is_remembered_after_leaving_and_coming_back(data: Path) -> None:
+    code, out, err = await run(data, "chat", user="ada", given="My name is Ada Lovelace.\n/quit\nnever read\n")
+    assert code == 0, err
+    assert "rehearsal model" in out
+    assert "never read" not in out
+
+    code, out, err = await run(data, "chat", user="ada", given="What is my name?\n")
+    assert code == 0, err
+    assert "Ada Lovelace" in out
+
+    code, out, err = await run(data, "chat", user="bob", given="What is my name?\n")
+    assert code == 0, err
+    assert "Ada" not in out
+
+
+async def test_each_line_is_answered_before_the_next_is_read(data: Path) -> None:
+    def echo(request: Request) -> object:
+        return reply(f"answer {request.number}")
+
+    async with ScriptedModel(policy=echo) as model:  # type: ignore[arg-type]
+        code, out, err = await run(data, "chat", user="lines", given="one\n\n   \ntwo\r\nthree", **endpoint(model))
+    assert code == 0, err
+    assert out.split("\n") == ["answer 1", "answer 2", "answer 3", ""]
+    assert len(model.requests) == 3
+
+
+async def test_bad_bytes_and_giant_lines_are_messages_like_others(data: Path) -> None:
+    given = "\udcff half \x00 <|endoftext|>\n" + "x" * 100_000 + "\nstill there?\n"
+    async with ScriptedModel([reply("one"), reply("two"), reply("\x1b[2Jthree\x07")]) as model:
+        code, out, err = await run(data, "chat", user="bytes", given=given, **endpoint(model))
+    assert (code, out) == (0, "one\ntwo\nthree\n"), err
+    assert "half" in model.requests[0].last
+    assert "\ufffd" in model.requests[0].last
+
+
+async def test_kill_in_the_middle_of_an_answer_loses_nothing(data: Path) -> None:
+    gate = Gate()
+    async with ScriptedModel([gate, reply("Here is your answer."), reply("And the next.")]) as model:
+        async with terminal(data, "killed", **endpoint(model)) as chat:
+            await chat.say("How are you?")
+            await asyncio.wait_for(gate.reached.wait(), 60)
+            chat.kill()
+            await chat.process.wait()
+        code, out, err = await run(data, "chat", user="killed", given="Another question.\n", **endpoint(model))
+    assert (code, out) == (0, "Here is your answer.\nAnd the next.\n"), err
+
+
+async def test_terminated_in_the_middle_hands_the_turn_back(data: Path) -> None:
+    gate = Gate()
+    async with ScriptedModel([gate, reply("Here it is.")]) as model:
+        async with terminal(data, "terminated", **endpoint(model)) as chat:
+            await chat.say("How are you?")
+            await asyncio.wait_for(gate.reached.wait(), 60)
+            chat.process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(chat.process.wait(), 60) == 0
+        code, out, err = await run(data, "chat", user="terminated", given="", **endpoint(model))
+    assert (code, out) == (0, "Here it is.\n"), err
+
+
+async def test_two_processes_at_once_share_the_servers(data: Path) -> None:
+    async with terminal(data, "eve") as first, terminal(data, "mallory") as second:
+        await first.say("My name is Eve.")
+        await second.say("My name is Mallory.")
+        await first.hear_until("Eve")
+        await second.hear_until("Mallory")
+        await first.leave()
+        await second.say("What is my name?")
+        assert "Mallory" in await second.hear_until("Name")
+        await second.leave()
+    assert "Eve" not in "".join(second.said)
+
+
+async def test_a_second_terminal_of_one_person_is_another_conversation(data: Path) -> None:
+    async with terminal(data, "twice") as first:
+        await first.say("My name is Grace.")
+        await first.hear_until("Grace")
+        async with terminal(data, "twice") as second:
+            await second.say("What is my name?")
+            assert "Grace" in await second.hear_until("Name")
+            await first.say("/status")
+            await first.hear_until("database: well")
+            await second.leave()
+        await first.leave()
+
+
+async def test_memory_commands(data: Path) -> None:
+    async with terminal(data, "owner") as chat:
+        await chat.say("/memory view")
+        await chat.hear_until("I know nothing about you yet")
+        await chat.say("My dog is called Biscuit.")
+        await chat.hear_until("Biscuit")
+        await chat.say("/memory view")
+        shown = await chat.hear_until("  w")
+        assert "Biscuit" in shown
+        assert "direct message; m" in shown
+        await chat.hear_until("Recall storage:")
+        await chat.say("/memory search Biscuit")
+        await chat.hear_until("Showing")
+        found = await chat.hear_until("owner: My dog is called Biscuit.")
+        message = re.match(r"\s*(m\d+)", found)[1]  # type: ignore[index]
+
+        await chat.say("/memory export")
+        files = [Path((await chat.hear_until(end)).strip()) for end in (".json", ".md")]
+        assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+        assert "Biscuit" in json.dumps(json.loads(files[0].read_text())["working_context"])
+        assert "Biscuit" in files[1].read_text()
+
+        await chat.say(f"/memory forget {message}")
+        assert "1 entry of the working context" in await chat.hear_until("Forgotten")
+        await chat.say("/memory view")
+        await chat.hear_until("Working context: nothing yet.")
+        await chat.say("/memory forget everything")
+        await chat.hear_until("everything yes")
+        await chat.say("/memory forget everything yes")
+        assert "found nothing left" in await chat.hear_until("Everything is erased")
+        await chat.say("/memory view")
+        await chat.hear_until("I know nothing about you yet")
+        await chat.leave()
+
+
+async def test_help_stop_retry_fresh_and_unknown(data: Path) -> None:
+    async with ScriptedModel([reply("First."), reply("Second."), reply("Third.")]) as model:
+        async with terminal(data, "commander", **endpoint(model)) as chat:
+            await chat.say("/help")
+            await chat.hear_until("/quit")
+            await chat.say("/nonsense")
+            await chat.hear_until("There is no command /nonsense")
+            await chat.say("/stop")
+            await chat.hear_until("Nothing is running.")
+            await chat.say("Tell me.")
+            assert await chat.hear_until(".") == "First."
+            await chat.say("/retry")
+            assert await chat.hear_until(".") == "Second."
+            await chat.say("/fresh")
+            await chat.hear_until("fresh conversation")
+            await chat.say("And now?")
+            assert await chat.hear_until(".") == "Third."
+            await chat.leave()
+    assert "Tell me." not in json.dumps(model.requests[-1].messages)
+
+
+async def test_no_message_text_in_any_log(data: Path) -> None:
+    canary = "CANARY-7f3a"
+    code, _, err = await run(data, "chat", user="canary", given=f"My secret is {canary}.\n/memory search {canary}\n")
+    assert code == 0
+    assert canary not in err
+    written = [file for file in data.rglob("*") if file.is_file() and (file.suffix == ".log" or "logs" in file.parts)]
+    assert written
+    assert not [file for file in written if canary.encode() in file.read_bytes()]
+
+
+def endpoint(model: ScriptedModel) -> dict[str, str]:
+    """The settings of a chat with a scripted model."""
+    return {"KEEPSAKE__MODEL__BASE_URL": model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted"}
