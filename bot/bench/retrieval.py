@@ -23,7 +23,7 @@ from typing import Any
 from bot.embedded import servers
 from memory import messages
 from memory.db import Connection, Database, value
-from memory.embedding import Embedder, LocalEmbedder, Meaning, QueryVector
+from memory.embedding import Embedder, LocalEmbedder, Meaning
 from memory.embedding_filler import EmbeddingFiller, use_model
 from memory.migrations import migrate
 from memory.search import Query, search_messages
@@ -140,23 +140,25 @@ async def _person(connection: Connection, chat: Chat) -> tuple[int, int, int]:
     return agent, place, await value(connection, "SELECT conversation_of(%s, %s)", (agent, place))
 
 
-Way = Callable[[Question, QueryVector | None], tuple[str, QueryVector | None]]
-"""How a question is put to the search: its text and vector, or only one of them."""
-WAYS: Mapping[str, Way] = {
-    "words alone": lambda question, _: (question.text, None),
-    "meaning alone": lambda _, vector: ("", vector),
-    "words and meaning": lambda question, vector: (question.text, vector),
+WAYS: Mapping[str, tuple[bool, bool]] = {
+    "words alone": (True, False),
+    "meaning alone": (False, True),
+    "words and meaning": (True, True),
 }
+"""Whether a question is put to the search by its words and by its meaning."""
 
 
-async def ask(db: Database, meaning: Meaning, chat: Chat, stored: Stored, way: Way) -> list[Answer]:
+async def ask(db: Database, meaning: Meaning, chat: Chat, stored: Stored, way: tuple[bool, bool]) -> list[Answer]:
     """Search for every question of a chat. The time includes making the query's vector and the transaction."""
+    by_words, by_meaning = way
+    fresh = Meaning(meaning.embedder, meaning.model)  # no vector of an earlier way at hand
     answers = []
     for question in chat.questions:
         began = time.perf_counter()
-        text, vector = way(question, await meaning.of(question.text))
+        vector = await fresh.of(question.text) if by_meaning else None
+        query = Query(question.text if by_words else "", page_size=max(CUTS))
         async with db.agent(stored.agent, stored.place) as connection:
-            page = await search_messages(connection, Query(text, page_size=max(CUTS)), vector)
+            page = await search_messages(connection, query, vector)
         seconds = time.perf_counter() - began
         found = [stored.ids[hit.id] for hit in page.hits]
         shares = tuple(len(question.evidence.intersection(found[:cut])) / len(question.evidence) for cut in CUTS)
@@ -186,7 +188,7 @@ def table(results: Mapping[str, Sequence[Answer]]) -> str:
     """The results as lines of text: R@5 / 10 / 20 in percent, overall and by category, and search times in milliseconds."""
     lines = [
         f"{'R@' + ' / '.join(map(str, CUTS)):<20}{'all':>20}"
-        + "".join(f"{c} {name:}".rjust(20) for c, name in CATEGORIES.items())
+        + "".join(f"{c} {name}".rjust(20) for c, name in CATEGORIES.items())
         + f"{'p50 / p95 ms':>18}"
     ]
     for name, answers in results.items():

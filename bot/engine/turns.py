@@ -86,8 +86,8 @@ class Step:
         """Put a reply into the outbox, split by the platform's limit, for the place of the turn. Returns its number of messages."""
         platform, channel = await self._target()
         chunks = split(clean(text), (self.limits or {}).get(platform, LIMIT))
-        for chunk in chunks:
-            await _enqueue(self, platform, channel, self.claim.fence.step, self.parts, chunk, None if self.parts else reply_to)
+        for number, chunk in enumerate(chunks):
+            await _enqueue(self, platform, channel, self.claim.fence.step, self.parts, chunk, reply_to if number == 0 else None)
             self.parts += 1
         self.replied = self.replied or bool(chunks)
         return len(chunks)
@@ -109,7 +109,10 @@ class Step:
     async def _fence(self) -> None:
         """The last statements of the transaction; nothing may be written after the agent's row is locked."""
         claim, fence = self.claim, self.claim.fence
-        if self.finish in (None, "done"):
+        broken_off = self.finish in ("failed", "cancelled")  # not made from a prompt, so no version matters
+        if broken_off:
+            self.more = await self._end()
+        else:
             verdict = await value(
                 self.connection,
                 "SELECT commit_step(%s, %s, %s, %s)",
@@ -117,28 +120,31 @@ class Step:
             )
             if verdict != "ok":
                 raise ContextChanged if verdict == "changed" else StaleTurn
-        elif (more := await self._end(self.finish)) is None:
-            raise StaleTurn
-        else:
-            self.more = more
         cancelled = await value(
             self.connection,
             """UPDATE turns SET step = step + 1, passes = passes + %s, memory_calls = memory_calls + %s, memory_writes = memory_writes + %s,
-                 tokens = tokens + %s, replied = replied OR %s, nudged = nudged OR %s WHERE id = %s RETURNING cancel_requested""",
-            (self.passes, self.memory_calls, self.memory_writes, self.tokens, self.replied, self.nudged, claim.turn),
-        )
+                 tokens = tokens + %s, replied = replied OR %s, nudged = nudged OR %s
+               WHERE id = %s AND state = %s RETURNING cancel_requested""",
+            (
+                self.passes, self.memory_calls, self.memory_writes, self.tokens, self.replied, self.nudged,
+                claim.turn, self.finish if broken_off else "running",
+            ),
+        )  # fmt: skip
         if cancelled is None:
-            raise StaleTurn
-        if cancelled and self.finish in (None, "done"):
+            raise StaleTurn  # the turn is over
+        if cancelled and not broken_off:
             raise TurnCancelled
         if self.finish == "done":
-            self.more = await self._end("done")
+            self.more = await self._end()
 
-    async def _end(self, state: State) -> bool | None:
+    async def _end(self) -> bool:
+        """Finish the turn and its events; returns whether more waits."""
         more: bool | None = await value(
             self.connection, "SELECT finish_turn(%s, %s, %s, %s, %s)",
-            (self.claim.agent, self.claim.turn, self.claim.fence.epoch, state, self.now),
+            (self.claim.agent, self.claim.turn, self.claim.fence.epoch, self.finish, self.now),
         )  # fmt: skip
+        if more is None:
+            raise StaleTurn
         return more
 
 

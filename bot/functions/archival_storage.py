@@ -20,15 +20,15 @@ PASSAGE_LIMIT = 8000
 async def archival_storage_insert(
     context: CallContext,
     content: Annotated[str, Field(description="Self-contained text: who, what, when.")],
-    tags: Annotated[list[str] | None, Field(description="A few short words to find it by.")] = None,
+    tags: list[str] = [],  # noqa: B006  never changed
 ) -> str:
-    """Store a lasting fact, story, plan or longer note. Use it for what is too long or too rarely needed for the working context."""
+    """Store what is too long or too rarely needed for the working context."""
     content = content.strip()
     if not content:
         raise Refused("The text is empty.")
     if len(content) > PASSAGE_LIMIT:
         raise Refused(f"One text may have {PASSAGE_LIMIT} characters; this has {len(content)}. Split it into several inserts.")
-    return await store(context, content, clean_tags(tags or ()), action="archival_storage_insert")
+    return await store(context, content, clean_tags(tags), action="archival_storage_insert")
 
 
 async def store(context: CallContext, content: str, tags: Sequence[str], *, action: str) -> str:
@@ -47,14 +47,14 @@ async def store(context: CallContext, content: str, tags: Sequence[str], *, acti
 
 async def archival_storage_search(
     context: CallContext,
-    query: Annotated[str, Field(description="Words or a question; empty to browse by tags or time.")] = "",
-    page: Annotated[int, Field(ge=1, description="Page of results, from 1.")] = 1,
-    tags: Annotated[list[str] | None, Field(description="Only texts with one of these tags.")] = None,
-    before: Annotated[str | None, Field(description="Earlier than this local date or time.")] = None,
-    after: Annotated[str | None, Field(description="From this local date or time on.")] = None,
+    query: str = "",
+    page: Annotated[int, Field(ge=1)] = 1,
+    tags: list[str] = [],  # noqa: B006  never changed
+    after: str = "",
+    before: str = "",
 ) -> str:
-    """Search archival storage by meaning, words, tags and time. Page on while the answer may be on a later page; stop when you have it."""
-    wanted = query_of(context, query, page, before, after, tags=clean_tags(tags or ()))
+    """Search stored facts and documents by meaning, words, tags (any of them) and dates."""
+    wanted = query_of(context, query, page, before, after, tags=clean_tags(tags))
     found = await archival_storage.search(context.connection, wanted, context.vectors.get(query))
     context.seen += [hit.visibility for hit in found.hits]
     return show(found, context.state.tz)

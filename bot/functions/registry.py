@@ -1,7 +1,7 @@
 """A function with docstring and annotations is its own schema.
 
 Every function's first parameter is the `CallContext`, which the model never sees. Each also takes `request_heartbeat` and a short
-`reason`, both with defaults; the executor reads those.
+`reason`, both with defaults, which the system instructions explain once for all; the executor reads those.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Any, Literal, get_type_hints
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import ConfigDict, create_model
 
 from bot.calls import FunctionSchema
 
+# Only where they are keywords; an argument may be called so too, and is an object then.
+_LEFT_OUT = frozenset({"title", "default", "additionalProperties"})
 Kind = Literal["reply", "search", "write"]
 
 
@@ -38,16 +40,17 @@ def describe(run: Callable[..., Awaitable[str]], *, kind: Kind) -> Function:
     hints = get_type_hints(run, include_extras=True)
     for name, parameter in list(inspect.signature(run).parameters.items())[1:]:
         fields[name] = (hints[name], ... if parameter.default is inspect.Parameter.empty else parameter.default)
-    heartbeat = "Run me again at once after this call" + (" (default true)." if kind == "search" else " (default false).")
-    fields["request_heartbeat"] = (Annotated[bool, Field(description=heartbeat)], kind == "search")
-    fields["reason"] = (Annotated[str, Field(description="Why, in a few words.")], "")
+    fields["request_heartbeat"] = (bool, False)
+    fields["reason"] = (str, "")
     model = create_model(run.__name__, __config__=ConfigDict(extra="forbid"), **fields)
-    schema = _without_titles(model.model_json_schema())
-    return Function(FunctionSchema(run.__name__, inspect.cleandoc(run.__doc__ or ""), schema), run, kind)
+    schema = _slim(model.model_json_schema())
+    return Function(FunctionSchema(run.__name__, " ".join((run.__doc__ or "").split()), schema), run, kind)
 
 
-def _without_titles(schema: Any) -> Any:
-    """Titles only repeat the names, and cost tokens in every call."""
-    if isinstance(schema, dict):
-        return {key: _without_titles(item) for key, item in schema.items() if key != "title" or not isinstance(item, str)}
-    return [_without_titles(item) for item in schema] if isinstance(schema, list) else schema
+def _slim(schema: Any) -> Any:
+    """A schema goes along with every call: without titles (they repeat the names), defaults (the functions have them) and null types."""
+    if isinstance(schema, list):
+        return [_slim(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _slim(item) for key, item in schema.items() if key not in _LEFT_OUT or isinstance(item, dict)}

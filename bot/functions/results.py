@@ -20,15 +20,15 @@ def query_of(
     context: CallContext,
     text: str,
     page: int,
-    before: str | None,
-    after: str | None,
+    before: str,
+    after: str,
     *,
     roles: Sequence[str] = (),
     tags: Sequence[str] = (),
 ) -> Query:
     """A query as the model asked it; times are read in the person's zone. Raises Refused."""
     try:
-        start, end = period(after or "", before or "", context.state.tz)
+        start, end = period(after, before, context.state.tz)
     except ValueError as error:
         raise Refused(str(error)) from None
     return Query(text, page, context.page_size, tuple(roles), tuple(tags), before=end, after=start)

@@ -19,17 +19,17 @@ FARTHEST = timedelta(days=5 * 366)
 
 async def set_timer(
     context: CallContext,
-    purpose: Annotated[str, Field(description="What to do when it fires, in words.")],
-    at: Annotated[str | None, Field(description="Local time: 2026-11-30T08:00.")] = None,
-    in_minutes: Annotated[int | None, Field(ge=1, description="Or: minutes from now.")] = None,
-    every: Annotated[Literal["day", "week", "month"] | None, Field(description="Repeat.")] = None,
+    purpose: str,
+    at: Annotated[str, Field(description="Local: 2026-11-30T08:00.")] = "",
+    in_minutes: Annotated[int, Field(ge=0)] = 0,
+    every: Literal["", "day", "week", "month"] = "",
 ) -> str:
-    """Set a reminder or follow-up. When it fires you get a timed event here and may send_message."""
-    if (at is None) == (in_minutes is None):
+    """Set a reminder or follow-up: a timed event here, at a local time or in some minutes."""
+    if bool(at) == bool(in_minutes):
         raise Refused("Give either at or in_minutes.")
     zone = context.state.tz
     try:
-        due = context.now + timedelta(minutes=in_minutes) if in_minutes else _moment(at or "", zone)
+        due = context.now + timedelta(minutes=in_minutes) if in_minutes else _moment(at, zone)
     except OverflowError:
         due = None
     if due is None or not context.now < due <= context.now + FARTHEST:
@@ -45,7 +45,7 @@ async def set_timer(
     cursor = await context.connection.execute(
         """INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, every, due_at, turn_id, created_at)
            VALUES (%s, %s, %s, 'reminder', %s, %s, %s, %s, %s, %s, %s) RETURNING id""",
-        (context.claim.agent, context.claim.place, context.visibility, purpose, context.state.zone or "UTC", wall, every,
+        (context.claim.agent, context.claim.place, context.visibility, purpose, context.state.zone or "UTC", wall, every or None,
          due.astimezone(UTC), context.claim.turn, context.now),
     )  # fmt: skip
     row = await cursor.fetchone()
@@ -53,7 +53,7 @@ async def set_timer(
     return f"Timer {row['id']} is set for {local(due, zone)}{f', every {every}' if every else ''}."
 
 
-async def cancel_timer(context: CallContext, timer: Annotated[int, Field(description="Its number, from list_timers.")]) -> str:
+async def cancel_timer(context: CallContext, timer: int) -> str:
     """Cancel a timer."""
     cursor = await context.connection.execute("UPDATE timers SET due_at = NULL WHERE id = %s AND due_at IS NOT NULL", (timer,))
     if cursor.rowcount == 0:

@@ -17,16 +17,12 @@ Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "t
 
 async def working_context_append(
     context: CallContext,
-    section: Annotated[
-        Editable,
-        Field(
-            description="profile: who the person is. preferences: likes, dislikes, how they want you to be. key_facts: people, places, dates that "
-            "matter. goals: what they want to reach. task_notes: for the task at hand (at most 10). persona: how you adjust to this person."
-        ),
-    ],
-    content: Annotated[str, Field(description="One fact in one sentence, about whom it is included.")],
+    section: Editable,
+    content: Annotated[str, Field(description="One fact, one sentence.")],
 ) -> str:
-    """Add a fact to the working context, which you always see. For lasting facts; longer things go to archival storage."""
+    """Keep a lasting fact always in view: profile (who the person is), preferences, key_facts (people, places, dates), goals,
+    task_notes (at most 10), persona (how you adjust to them).
+    """
     content = _checked(content)
     entries = context.state.entries
     same = [entry for entry in entries if plain(entry.content) == plain(content)]
@@ -41,8 +37,8 @@ async def working_context_append(
     left = room(context.state.entries, section)
     if left < len(content):
         raise Refused(
-            f"The section {section} has room for {max(left, 0)} more characters; this needs {len(content)}. Shorten it, replace or remove an entry of "
-            f"{section} that matters less, or store this with archival_storage_insert."
+            f"The section {section} has room for {max(left, 0)} more characters; this needs {len(content)}. Shorten it, replace or remove an "
+            f"entry of {section} that matters less, or store this with archival_storage_insert."
         )
     entry = await working_context.insert(
         context.connection, agent=context.claim.agent, place=context.claim.place, visibility=context.visibility, section=section,
@@ -56,10 +52,10 @@ async def working_context_append(
 
 async def working_context_replace(
     context: CallContext,
-    old: Annotated[str, Field(description="The entry to replace, or words that only it contains.")],
-    new: Annotated[str, Field(description="The whole new entry, one sentence.")],
+    old: Annotated[str, Field(description="The entry, or words that only it has.")],
+    new: Annotated[str, Field(description="The whole new entry.")],
 ) -> str:
-    """Replace one entry of the working context, when a fact changed or was wrong."""
+    """Correct one entry."""
     new = _checked(new)
     entry = _only(context, old)
     others = [other for other in context.state.entries if other.id != entry.id]
@@ -79,9 +75,9 @@ async def working_context_replace(
 
 
 async def working_context_remove(
-    context: CallContext, content: Annotated[str, Field(description="The entry to remove, or words that only it contains.")]
+    context: CallContext, content: Annotated[str, Field(description="The entry, or words that only it has.")]
 ) -> str:
-    """Remove one entry of the working context, when it is no longer true or the person wants it forgotten."""
+    """Remove one entry that is no longer true or wanted."""
     entry = _only(context, content)
     await working_context.delete(context.connection, entry.id)
     await context.log("working_context_remove", "working_context", entry.id, before=entry.content)
