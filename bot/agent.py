@@ -134,9 +134,9 @@ class Agent:
         try:
             reply = await self._ask(turn, context, "none" if last else "auto")
         except ContextOverflow:
-            self._pressure.margin.overflowed()
-            await self._pressure.flush(turn, context)
-            return False
+            if await self._pressure.overflowed(turn, context):
+                return False
+            return await self._close(turn, settings.apology)
         except ContentRefused:
             return await self._close(turn, settings.refused_line)
         bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds

@@ -22,6 +22,8 @@ from memory.working_context import Entry
 
 WARNING_TOKENS = 120
 """Room that the memory pressure alert itself needs."""
+SMALLEST = 400
+"""Characters that are shown at least of a giant message."""
 
 
 class Pressure:
@@ -59,24 +61,23 @@ class Pressure:
 
     async def fit(self, turn: RunningTurn) -> MainContext:
         """A prompt that fits the window: warned of pressure once, flushed when full (the paper's queue manager)."""
-        giant = self.window()
+        giant = self.window()  # in characters: a message that takes more than about a quarter of the window is shortened
         while True:
             window = self.window()
             context = self._build(turn.state, giant)
             limits = self._thresholds(context)
-            if context.tokens < limits.warn:
-                return context
-            if context.tokens < limits.flush and turn.state.warned:
+            if context.tokens < limits.warn or (turn.state.warned and context.tokens < limits.flush):
                 return context
             if not turn.state.warned:
-                warned = self._build(turn.state, giant if context.tokens < window else max(400, window // 8))
-                if warned.tokens + WARNING_TOKENS < min(limits.flush, window):
+                # One event may have leapt over both marks; shown shortened, it still leaves room for the warned pass.
+                shown = giant if context.tokens + WARNING_TOKENS < limits.flush else max(SMALLEST, window // 8)
+                if self._build(turn.state, shown).tokens + WARNING_TOKENS < limits.flush:
                     await self._warn(turn)
-                    return self._build(turn.state, giant if context.tokens < window else max(400, window // 8))
+                    return self._build(turn.state, shown)
             if not await self.flush(turn, context):
-                if giant <= 400:
-                    return context
-                giant = max(400, giant // 2)
+                if giant <= SMALLEST:
+                    return main_context.trimmed(context, window)
+                giant = max(SMALLEST, giant // 2)
 
     def _thresholds(self, context: MainContext) -> fifo_queue.Thresholds:
         return fifo_queue.thresholds(
@@ -93,25 +94,36 @@ class Pressure:
             state = await queue_manager.warn(step.connection, turn.state, at=now, turn=turn.claim.turn)
         turn.state = state
 
-    async def flush(self, turn: RunningTurn, context: MainContext) -> bool:
-        """Evict the oldest exchanges and summarise them. Returns False when nothing can leave the queue."""
-        limits = self._thresholds(context)
-        evicted = fifo_queue.plan_eviction(turn.state.queue, context.queue, limits.after_flush)
+    async def flush(self, turn: RunningTurn, context: MainContext, *, force: bool = False) -> bool:
+        """Evict the oldest exchanges and summarise them. Returns False when nothing can leave the queue.
+
+        `force`: to half of the queue's present size, however small; the endpoint found it too long.
+        """
+        target = self._thresholds(context).after_flush
+        if force:
+            target = min(target, sum(context.queue) // 2)
+        evicted = fifo_queue.plan_eviction(turn.state.queue, context.queue, target)
         if evicted == 0:
             return False
+        async with self._db.agent(turn.claim.agent, turn.claim.place) as connection:
+            leaving = await queue_manager.leaving(connection, turn.state, evicted)
         summary = await summarise(
-            self._model, self._settings.summary_model, self._prompts.summary, turn.state.summary, turn.state.queue[:evicted],
+            self._model, self._settings.summary_model, self._prompts.summary, turn.state.summary, leaving,
             zone=turn.state.tz, window=self.window(), count=self._count,
         )  # fmt: skip
         now = self._clock()
         async with turns.step(self._db, turn.claim, now=now) as step:
             state = await queue_manager.flush(
-                step.connection, turn.state, evicted, summary.text, failed=summary.failed, at=now, turn=turn.claim.turn
+                step.connection, turn.state, evicted, summary.text, tail=summary.tail, at=now, turn=turn.claim.turn
             )
             for used in summary.usages:
                 await record_usage(step.connection, turn.claim, "summary", self._settings.summary_model, used, now)
         turn.state = state
         return True
+
+    async def overflowed(self, turn: RunningTurn, context: MainContext) -> bool:
+        """The endpoint refused a prompt as too long in spite of the count: flush and learn. False when there is nothing left to try."""
+        return self.margin.overflowed() | await self.flush(turn, context, force=True)
 
     def _system(self, entries: Sequence[Entry]) -> str:
         limit = max(500, self._settings.budget * 3 // 10)
@@ -126,7 +138,7 @@ class Pressure:
             archival_storage=f"{state.archival_total} texts" + (f", tags: {', '.join(state.tags[:30])}" if state.tags else ""),
         )  # fmt: skip
         return main_context.build(
-            system=self._system(state.entries), schemas=[schema.as_tool() for schema in SCHEMAS], summary=state.summary, queue=state.queue,
+            system=self._system(state.entries), schemas=[schema.as_tool() for schema in SCHEMAS], summary=state.slot0, queue=state.queue,
             status=status, zone=state.tz, place=state.place.label, giant=giant, count=self._count,
         )  # fmt: skip
 

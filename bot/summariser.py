@@ -24,10 +24,10 @@ LINE_LIMIT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A new summary; `failed` when it is a truncation, to be made again later."""
+    """A new summary. With a `tail` it could not be made: `text` is the old one, and `tail` a truncation, to be made again later."""
 
     text: str
-    failed: bool
+    tail: str
     usages: tuple[Usage, ...]
 
 
@@ -57,20 +57,17 @@ def chunks(lines: Sequence[str], limit: int, count: Callable[[str], int]) -> lis
     return groups
 
 
-def truncated(old: str, lines: Sequence[str], count: Callable[[str], int], limit: int = TOKENS) -> str:
-    """A summary without a model: the old one's end and the newest lines' beginnings, as many as fit in `limit` tokens."""
+def truncated(lines: Sequence[str], count: Callable[[str], int], limit: int = TOKENS // 2) -> str:
+    """What stands in for a summary: the beginnings of the newest lines, as many as fit in `limit` tokens."""
     kept: list[str] = []
-    budget = limit - 40
+    left = limit - 20
     for line in reversed(lines):
         piece = line[:240]
-        budget -= count(piece) + 1
-        if budget < limit // 2:
+        left -= count(piece) + 1
+        if left < 0:
             break
         kept.insert(0, piece)
-    half = limit // 2 - 40
-    while old and count(old) > half:
-        old = old[len(old) // 8 + 1 :]
-    return "\n".join(part for part in (old, "(Not summarised yet; the newest of what left the conversation:)", *kept) if part)
+    return "\n".join(["(Not summarised yet; the newest of what left the conversation:)", *kept])
 
 
 async def summarise(
@@ -99,11 +96,11 @@ async def summarise(
             reply = await client.complete(model, request, (), tool_choice="none", max_tokens=2 * TOKENS, temperature=None)
         except ModelError as error:
             log.warning("summary failed: %s; truncated instead", type(error).__name__)
-            return Summary(truncated(old, lines, count), True, tuple(usages))
+            return Summary(old, truncated(lines, count), tuple(usages))
         usages.append(reply.usage)
         made = (reply.text or "").strip()
         if not made or count(made) > TOKENS:
             log.warning("summary was %s; truncated instead", "too long" if made else "empty")
-            return Summary(truncated(old, lines, count), True, tuple(usages))
+            return Summary(old, truncated(lines, count), tuple(usages))
         summary = made
-    return Summary(summary, False, tuple(usages))
+    return Summary(summary, "", tuple(usages))

@@ -32,7 +32,8 @@ class AgentState:
     zone: str
     summary: str
     summary_visibility: Visibility
-    summary_pending: bool
+    summary_tail: str
+    pending_from: int | None
     fifo_start: int
     warned: bool
     queue: tuple[Message, ...]
@@ -48,10 +49,15 @@ class AgentState:
         return zone_of(self.zone)
 
     @property
+    def slot0(self) -> str:
+        """What stands in slot 0 of the queue: the recursive summary, and what could not be summarised yet."""
+        return "\n".join(part for part in (self.summary, self.summary_tail) if part)
+
+    @property
     def visibility(self) -> Visibility:
         """How widely something made from this context may be used: as the strictest of all it was made from, and of the place now."""
         parts: list[Visibility] = [self.place.kind, *(m.visibility for m in self.queue), *(e.visibility for e in self.entries)]
-        return strictest([*parts, self.summary_visibility] if self.summary else parts)
+        return strictest([*parts, self.summary_visibility] if self.slot0 else parts)
 
     def with_messages(self, added: Sequence[Message]) -> AgentState:
         """The state after messages were appended."""
@@ -62,7 +68,7 @@ class AgentState:
         """Plain values, for the cache."""
         return {
             "agent": self.agent, "conversation": self.conversation, "zone": self.zone, "summary": self.summary,
-            "summary_visibility": self.summary_visibility, "summary_pending": self.summary_pending, "fifo_start": self.fifo_start,
+            "summary_visibility": self.summary_visibility, "summary_tail": self.summary_tail, "pending_from": self.pending_from, "fifo_start": self.fifo_start,
             "warned": self.warned, "recall_total": self.recall_total, "archival_total": self.archival_total, "tags": list(self.tags),
             "since": self.since and self.since.isoformat(), "queue": [m.to_json() for m in self.queue],
             "entries": [e.to_json() for e in self.entries],
@@ -112,7 +118,7 @@ async def store(cache: Cache, state: AgentState, version: int, policy_version: i
 
 async def _read(connection: Connection, agent: int, conversation: int) -> AgentState:
     cursor = await connection.execute(
-        """SELECT c.summary, c.summary_visibility, c.summary_pending, c.fifo_start, c.warned, coalesce(a.timezone, '') AS zone,
+        """SELECT c.summary, c.summary_visibility, c.summary_tail, c.pending_from, c.fifo_start, c.warned, coalesce(a.timezone, '') AS zone,
              p.id, p.platform, p.realm, p.workspace, p.external_id, p.kind, p.name,
              (SELECT count(*) FROM messages WHERE searchable) AS recall_total,
              (SELECT min(created_at) FROM messages WHERE searchable) AS since,
@@ -129,7 +135,7 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
     return AgentState(
         agent=agent, conversation=conversation,
         place=Place(row["id"], row["platform"], row["realm"], row["workspace"], row["external_id"], row["kind"], row["name"]),
-        zone=row["zone"], summary=row["summary"], summary_visibility=row["summary_visibility"], summary_pending=row["summary_pending"],
+        zone=row["zone"], summary=row["summary"], summary_visibility=row["summary_visibility"], summary_tail=row["summary_tail"], pending_from=row["pending_from"],
         fifo_start=row["fifo_start"], warned=row["warned"], queue=tuple(queue), entries=tuple(await working_context.entries(connection)),
         recall_total=row["recall_total"], archival_total=row["archival_total"], tags=tuple(row["tags"]), since=row["since"],
     )  # fmt: skip

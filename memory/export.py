@@ -16,7 +16,7 @@ from memory.db import Connection
 EXPORTED: Mapping[str, tuple[str, ...]] = {
     "agents": ("id", "created_at", "paused", "cross_accounts", "timezone", "locale"),
     "identities": ("platform", "realm", "user_id", "display_name", "unreachable_since", "created_at"),
-    "conversations": ("id", "place_id", "summary", "summary_visibility", "summary_from", "summary_to"),
+    "conversations": ("id", "place_id", "summary", "summary_tail", "summary_visibility", "summary_from", "summary_to"),
     "working_context": (
         "id", "place_id", "visibility", "shareable", "section", "content", "turn_id", "created_at", "updated_at",
     ),
@@ -53,7 +53,7 @@ LEFT_OUT: Mapping[str, str] = {
     "agents.version": "bookkeeping of the cache",
     "agents.wake": "bookkeeping of the engine",
     "identities.merged_into": "bookkeeping of linked accounts",
-    "conversations.summary_pending": "bookkeeping of the queue manager",
+    "conversations.pending_from": "bookkeeping of the queue manager",
     "conversations.fifo_start": "bookkeeping of the queue manager",
     "conversations.next_position": "bookkeeping of the queue manager",
     "conversations.warned": "bookkeeping of the queue manager",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
@@ -81,6 +81,28 @@ def render(message: Message, zone: tzinfo, place: str, *, giant: int) -> ChatMes
     else:
         text = package(message.kind, time=at, message=content)
     return {"role": "user", "content": text}
+
+
+def _arguments(raw: str, giant: int) -> str:
+    """A call's arguments as they were, or where they are giant their beginning; always valid JSON when they were."""
+    return raw if len(raw) <= giant else json.dumps({"shortened": raw[:giant]}, ensure_ascii=False)
+
+
+def trimmed(context: MainContext, window: int) -> MainContext:
+    """The context without its oldest queue messages, as far as needed to fit: the last resort when nothing can be evicted any more.
+
+    What is left out is left out of this call alone; a result never stays without its call.
+    """
+    first = len(context.messages) - 1 - len(context.queue)
+    excess = context.tokens - window
+    cut = 0
+    while excess > 0 and cut < len(context.queue) - 1:
+        excess -= context.queue[cut]
+        cut += 1
+        while cut < len(context.queue) - 1 and context.messages[first + cut]["role"] == "tool":
+            excess -= context.queue[cut]
+            cut += 1
+    return replace(context, messages=(*context.messages[:first], *context.messages[first + cut :]), queue=context.queue[cut:])
 
 
 def size(message: ChatMessage, count: Callable[[str], int]) -> int:

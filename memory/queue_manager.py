@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from memory import log, messages, sources
 from memory.agent_state import AgentState
 from memory.db import Connection, value
-from memory.messages import Draft
+from memory.messages import Draft, Message
 from memory.places import Visibility, strictest
 
 PRESSURE = (
@@ -88,31 +88,43 @@ async def warn(connection: Connection, state: AgentState, *, at: datetime, turn:
     return replace(state, warned=True)
 
 
+async def leaving(connection: Connection, state: AgentState, evicted: int) -> list[Message]:
+    """The messages that the next summary is made from: the evicted ones, after those that an earlier one could not be made from."""
+    pending: list[Message] = []
+    if state.pending_from is not None:
+        earlier = await messages.window(connection, state.conversation, state.pending_from)
+        pending = [message for message in earlier if message.position < state.fifo_start]
+    return [*pending, *state.queue[:evicted]]
+
+
 async def flush(
-    connection: Connection, state: AgentState, evicted: int, summary: str, *, failed: bool, at: datetime, turn: int | None
+    connection: Connection, state: AgentState, evicted: int, summary: str, *, tail: str = "", at: datetime, turn: int | None
 ) -> AgentState:
     """Move the queue's start past its `evicted` oldest messages and put the new summary in slot 0.
 
-    `failed`: the summary is a truncation, to be made again later. The evicted messages stay in recall storage.
+    `tail`: a truncation, where the summary could not be made; then `summary` is the old one and a later flush tries again.
+    The evicted messages stay in recall storage.
     """
     gone, kept = state.queue[:evicted], state.queue[evicted:]
     start = kept[0].position if kept else (gone[-1].position + 1 if gone else state.fifo_start)
-    visibility = strictest(
-        [state.place.kind, *(m.visibility for m in gone), *([state.summary_visibility] if state.summary else [])]
-    )
+    visibility = strictest([state.place.kind, *(m.visibility for m in gone), *([state.summary_visibility] if state.slot0 else [])])
+    first = gone[0].position if gone else state.fifo_start
+    pending = (first if state.pending_from is None else state.pending_from) if tail else None
     await connection.execute(
-        """UPDATE conversations SET summary = %s, summary_visibility = %s, summary_from = coalesce(summary_from, %s), summary_to = %s,
-             summary_pending = %s, fifo_start = %s, warned = false WHERE id = %s""",
-        (summary, visibility, gone[0].position if gone else None, start - 1, failed, start, state.conversation),
+        """UPDATE conversations SET summary = %s, summary_tail = %s, pending_from = %s, summary_visibility = %s,
+             summary_from = coalesce(summary_from, %s), summary_to = %s, fifo_start = %s, warned = false WHERE id = %s""",
+        (summary, tail, pending, visibility, first, start - 1, start, state.conversation),
     )
     await sources.add(connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in gone], window=[])
     await log.record(
         connection, agent=state.agent, place=state.place.id, at=at, actor="system", action="flush", target="summary",
-        target_id=state.conversation, turn=turn, reason="the main context was full", before=state.summary, after=summary,
+        target_id=state.conversation, turn=turn, reason="the main context was full", before=state.slot0,
+        after="\n".join(part for part in (summary, tail) if part),
     )  # fmt: skip
     return replace(
-        state, summary=summary, summary_visibility=visibility, summary_pending=failed, fifo_start=start, warned=False, queue=kept
-    )
+        state, summary=summary, summary_tail=tail, pending_from=pending, summary_visibility=visibility, fifo_start=start, warned=False,
+        queue=kept,
+    )  # fmt: skip
 
 
 async def fresh(connection: Connection, conversation: int, *, agent: int, place: int, at: datetime) -> None:
@@ -120,7 +132,7 @@ async def fresh(connection: Connection, conversation: int, *, agent: int, place:
     before = await value(connection, "SELECT summary FROM conversations WHERE id = %s FOR UPDATE", (conversation,))
     await connection.execute(
         """UPDATE conversations SET fifo_start = next_position, summary = '', summary_visibility = 'public', summary_from = NULL,
-             summary_to = NULL, summary_pending = false, warned = false WHERE id = %s""",
+             summary_to = NULL, summary_tail = '', pending_from = NULL, warned = false WHERE id = %s""",
         (conversation,),
     )
     await connection.execute("DELETE FROM sources WHERE conversation_id = %s", (conversation,))

@@ -131,7 +131,7 @@ async def _delete(connection: Connection, gone: _Gone) -> None:
     )
     await connection.execute(
         """UPDATE conversations SET summary = '', summary_visibility = 'public', summary_from = NULL, summary_to = NULL,
-             summary_pending = false WHERE id = ANY(%s)""",
+             summary_tail = '', pending_from = NULL WHERE id = ANY(%s)""",
         (summaries,),
     )
     await connection.execute("DELETE FROM sources WHERE conversation_id = ANY(%s)", (summaries,))

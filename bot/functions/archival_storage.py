@@ -37,7 +37,8 @@ async def store(context: CallContext, content: str, tags: Sequence[str], *, acti
         context.connection, agent=context.claim.agent, place=context.claim.place, visibility=context.visibility, content=content, tags=tags,
         turn=context.claim.turn, at=context.now,
     )  # fmt: skip
-    await context.log(action, "passage", stored.id, after=content)
+    tags_before = f"tags: {', '.join(stored.tags_before)}" if stored.merged else None
+    await context.log(action, "passage", stored.id, before=tags_before, after=content)
     await context.derive("passage_id", stored.id)
     state = context.state
     added = 0 if stored.merged else 1

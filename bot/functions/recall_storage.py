@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -24,6 +25,9 @@ async def recall_storage_search(
 ) -> str:
     """Search all earlier messages by meaning, words and local dates (2026-11-30, `before` excluded); without a query the newest first."""
     wanted = query_of(context, query, page, before, after, roles=[_ROLES[each] for each in said_by])
+    if wanted.before is None:
+        # What is being answered would only find itself.
+        wanted = replace(wanted, before=min(event.created_at for event in context.claim.events))
     found = await recall_storage.search(context.connection, wanted, context.vectors.get(query))
     context.seen += [hit.visibility for hit in found.hits]
     return show(found, context.state.tz)

@@ -80,7 +80,8 @@ CREATE TABLE conversations (
   summary_visibility text NOT NULL DEFAULT 'public' CHECK (summary_visibility IN ('direct', 'private', 'public')),
   summary_from    bigint,                        -- first and last position that the summary covers
   summary_to      bigint,
-  summary_pending boolean NOT NULL DEFAULT false,-- truncated instead of summarised; to be retried
+  summary_tail    text NOT NULL DEFAULT '',      -- what was truncated instead of summarised, from this position on; to be made again
+  pending_from    bigint,
   fifo_start      bigint NOT NULL DEFAULT 1,     -- position at which the FIFO queue begins
   next_position   bigint NOT NULL DEFAULT 1,
   warned          boolean NOT NULL DEFAULT false,-- memory pressure was announced since the last flush

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from bot.engine import turns
@@ -16,6 +17,7 @@ from bot.engine.deadletters import dead_letters
 from bot.engine.events import Claim, StaleTurn, TryAgainLater, TurnCancelled
 from bot.engine.worker import Worker
 from tests.bot.engine.world import QUICK, Turns, World, place, working
+from tests.conftest import Urls
 from tests.waiting import until
 
 
@@ -177,9 +179,7 @@ async def test_a_turn_that_somebody_else_was_given_is_left_to_them(engine: World
     async def lose(claim: Claim) -> None:
         # As the reaper of another process does after a pause: the job becomes another run, which that process fetches.
         (job,) = await engine.jobs()
-        await engine.owner.execute(
-            "UPDATE procrastinate.procrastinate_jobs SET attempts = attempts + 1 WHERE id = %s", (job["id"],)
-        )
+        await engine.owner.execute("UPDATE procrastinate_jobs SET attempts = attempts + 1 WHERE id = %s", (job["id"],))
         await engine.claim(claim.agent)
         taken.set()
         raise StaleTurn
@@ -321,17 +321,18 @@ async def _say(engine: World, text: str) -> None:
     await engine.say(text)
 
 
-async def test_the_worker_comes_back_after_its_connections_and_its_row_are_gone(engine: World) -> None:
+async def test_the_worker_comes_back_after_its_connections_and_its_row_are_gone(engine: World, urls: Urls) -> None:
     turn = Turns(engine)
     async with working(engine, turn):
         await engine.say("one")
         await until(engine.at_rest)
-        await engine.owner.execute("DELETE FROM procrastinate.procrastinate_workers")
+        await engine.owner.execute("DELETE FROM procrastinate_workers")
         await engine.say("two")
         await until(engine.at_rest)
-        await engine.owner.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keepsake_bot' AND datname = current_database()"
-        )
+        async with await psycopg.AsyncConnection.connect(urls.admin, autocommit=True) as admin:
+            await admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keepsake_bot' AND datname = current_database()"
+            )
         await engine.say_until_taken("three")
         await until(engine.at_rest, timeout=20)
     assert turn.seen == [["one"], ["two"], ["three"]]

@@ -84,13 +84,13 @@ class World:
         return value
 
     async def jobs(self) -> list[dict[str, Any]]:
-        return await self.look("SELECT * FROM procrastinate.procrastinate_jobs WHERE status IN ('todo', 'doing') ORDER BY id")
+        return await self.look("SELECT * FROM procrastinate_jobs WHERE status IN ('todo', 'doing') ORDER BY id")
 
     async def at_rest(self) -> bool:
         """No event waits, no flag is up, no job is left."""
         return not await self.one(
             "SELECT (SELECT count(*) FROM events WHERE status = 0) + (SELECT count(*) FROM agents WHERE wake)"
-            " + (SELECT count(*) FROM procrastinate.procrastinate_jobs WHERE status IN ('todo', 'doing'))"
+            " + (SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))"
         )
 
 
@@ -100,7 +100,7 @@ async def world(bot_url: str, owner_url: str, settings: EngineSettings = QUICK) 
         Database(bot_url, size=10) as db,
         Queue(bot_url, settings, random=lambda: 0.0) as queue,
         await psycopg.AsyncConnection.connect(
-            owner_url, autocommit=True, row_factory=dict_row, options="-c search_path=keepsake,public"
+            owner_url, autocommit=True, row_factory=dict_row, options="-c search_path=keepsake,procrastinate,public"
         ) as owner,
     ):
         yield World(db, queue, owner, settings)

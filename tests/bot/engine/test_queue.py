@@ -1,0 +1,154 @@
+"""What we rely on in Procrastinate (its version is pinned; each of these could change), and what we add to it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from procrastinate.jobs import Job, Status
+
+from bot.engine.events import TryAgainLater
+from bot.engine.queue import Reschedule
+from bot.engine.settings import EngineSettings
+from tests.bot.engine.world import NOW, QUICK, Turns, World, working
+from tests.waiting import until
+
+
+def job(attempts: int = 0) -> Job:
+    return Job(
+        id=1, status="doing", queue="default", priority=0, lock=None, queueing_lock=None, task_name="wake", attempts=attempts
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts", "least", "most"),
+    [
+        (ValueError(), 0, 0.5, 1.0),
+        (ValueError(), 3, 4.0, 8.0),
+        (ValueError(), 500, 30.0, 60.0),
+        (TryAgainLater("x"), 2, 2.0, 4.0),
+        (TryAgainLater("x", 20), 0, 20.0, 22.0),
+        (TryAgainLater("x", 1e9), 0, 900.0, 990.0),
+        (asyncio.CancelledError(), 9, 0.0, 0.0),
+    ],
+)
+def test_waits(error: BaseException, attempts: int, least: float, most: float) -> None:
+    for random, expected in ((0.0, least), (1.0, most)):
+        decision = Reschedule(EngineSettings(), lambda random=random: random, lambda: NOW).get_retry_decision(  # type: ignore[misc]
+            exception=error, job=job(attempts)
+        )
+        assert decision.retry_at == NOW + timedelta(seconds=expected)
+
+
+async def test_the_index_against_slow_fetches_is_there(engine: World) -> None:
+    (definition,) = await engine.column("SELECT indexdef FROM pg_indexes WHERE indexname = 'keepsake_jobs_lock'")
+    assert "(lock, id)" in definition
+    (options,) = await engine.column("SELECT reloptions::text FROM pg_class WHERE relname = 'procrastinate_jobs'")
+    assert "autovacuum_analyze_scale_factor=0.02" in options
+
+
+async def test_a_fetch_among_many_blocked_jobs_is_quick(engine: World) -> None:
+    """Traps 3 and 4: without the index one such fetch takes many seconds before the first analysis."""
+    jobs = "procrastinate_jobs"
+    await engine.owner.execute(
+        f"INSERT INTO {jobs} (queue_name, task_name, lock, status) SELECT 'default', 'wake', 'agent:' || n, 'doing' FROM generate_series(1, 2000) n"
+    )
+    await engine.owner.execute(
+        f"INSERT INTO {jobs} (queue_name, task_name, lock) SELECT 'default', 'wake', 'agent:' || n % 2000 + 1 FROM generate_series(1, 10000) n"
+    )
+    worker = await engine.queue.jobs.register_worker()
+    async with asyncio.timeout(3):
+        assert await engine.queue.jobs.fetch_job(None, worker) is None
+
+
+async def defer(engine: World, agent: int, seconds: float = 0.0) -> None:
+    async with engine.db.bare() as connection:
+        await engine.queue.defer_wake(connection, agent)
+    if seconds:
+        await engine.owner.execute("UPDATE procrastinate_jobs SET scheduled_at = now() + %s * interval '1 s'", (seconds,))
+
+
+async def test_no_queueing_lock_and_the_agents_lock(engine: World) -> None:
+    """Trap 5: a queueing lock and a retry leave jobs that are `doing` for ever."""
+    await defer(engine, 7)
+    (row,) = await engine.jobs()
+    assert (row["lock"], row["queueing_lock"], row["args"]) == ("agent:7", None, {"agent": 7})
+
+
+async def test_a_future_job_holds_up_the_later_ones_of_its_lock_and_no_other(engine: World) -> None:
+    """Trap 6, which the order of retries rests on; it may become an option."""
+    await defer(engine, 1, seconds=1000)
+    await defer(engine, 1)
+    await defer(engine, 2)
+    worker = await engine.queue.jobs.register_worker()
+    fetched = await engine.queue.jobs.fetch_job(None, worker)
+    assert fetched is not None
+    assert fetched.lock == "agent:2"
+    assert await engine.queue.jobs.fetch_job(None, worker) is None
+
+
+async def test_a_later_job_does_not_overtake_a_rescheduled_one(engine: World) -> None:
+    """Trap 7."""
+    await defer(engine, 1)
+    worker = await engine.queue.jobs.register_worker()
+    first = await engine.queue.jobs.fetch_job(None, worker)
+    assert first is not None
+    await defer(engine, 1)
+    assert await engine.queue.jobs.fetch_job(None, worker) is None
+    await engine.queue.jobs.retry_job(first)
+    again = await engine.queue.jobs.fetch_job(None, worker)
+    assert again is not None
+    assert again.id == first.id
+
+
+async def test_jobs_of_a_stopping_worker_are_free_again(engine: World) -> None:
+    """Trap 8: without a strategy that always reschedules they would end as aborted and be lost."""
+
+    async def think(claim: object) -> None:
+        await asyncio.Event().wait()
+
+    turn = Turns(engine, [think] * 20)  # type: ignore[list-item]
+    for number in range(20):
+        await engine.say("x", user=f"user{number}")
+    async with working(engine, turn):
+        await until(lambda: len(turn.seen) == 20)
+    assert [row["status"] for row in await engine.jobs()] == ["todo"] * 20
+    assert await engine.one("SELECT count(*) FROM procrastinate_jobs") == 20
+
+
+async def test_only_the_current_run_of_a_job_may_end_it(engine: World) -> None:
+    """A worker that was thought dead must neither delete nor free the job that another one is running."""
+    await defer(engine, 1)
+    jobs = engine.queue.jobs
+    first = await jobs.fetch_job(None, await jobs.register_worker())
+    assert first is not None
+    await jobs.retry_job(first)
+    second = await jobs.fetch_job(None, await jobs.register_worker())
+    assert second is not None
+    assert not await engine.queue.owns(first)
+    await jobs.finish_job(first, Status.SUCCEEDED, delete_job=True)
+    await jobs.retry_job(first)
+    assert await engine.queue.owns(second)
+    await jobs.finish_job(second, Status.SUCCEEDED, delete_job=True)
+    assert await engine.jobs() == []
+
+
+async def test_the_pulse(engine: World) -> None:
+    assert engine.queue.idle_for is None
+    async with working(engine, Turns(engine)):
+        await until(lambda: engine.queue.idle_for is not None and engine.queue.idle_for < QUICK.poll)
+
+
+async def test_deferring_rolls_back_with_the_callers_transaction(engine: World) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await _defer_and_fail(engine)
+    assert await engine.jobs() == []
+    assert replace(QUICK) == QUICK
+
+
+async def _defer_and_fail(engine: World) -> None:
+    async with engine.db.bare() as connection:
+        await engine.queue.defer_wake(connection, 1)
+        raise ZeroDivisionError

@@ -1,0 +1,185 @@
+"""Memory pressure over long conversations: warned once, flushed to size, summarised from the summary before, nothing lost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import tiktoken
+
+from memory import recall_storage
+from memory.db import Database
+from memory.queue_manager import PRESSURE
+from memory.search import Query
+from memory.tokens import count
+
+from tests.bot.dialogue import SETTINGS, Dialogue, dialogue, seen
+from tests.servers.model import Answer, Request, Status, Step, call, reply
+
+SMALL = replace(SETTINGS, budget=4000, reply_reserve=600)
+count("seeds the tokenizer's cache", "cl100k_base")
+OTHER = tiktoken.get_encoding("cl100k_base")
+
+
+def size(request: Request) -> int:
+    """A request's tokens as another tokenizer counts everything in it."""
+    tokens = 0
+    for message in request.messages:
+        tokens += 4 + len(OTHER.encode(str(message.get("content") or ""), disallowed_special=()))
+        tokens += len(OTHER.encode(json.dumps(message.get("tool_calls", "")), disallowed_special=()))
+    return tokens + len(OTHER.encode(json.dumps(request.body.get("tools", "")), disallowed_special=()))
+
+
+def is_summary(request: Request) -> bool:
+    return not request.functions
+
+
+class Summariser:
+    """Answers every message with `ok`, and summaries with a number and the number of the one before."""
+
+    def __init__(self, *summaries: Step) -> None:
+        self.made = 0
+        self.scripted = list(summaries)
+
+    def __call__(self, request: Request) -> Step:
+        if not is_summary(request):
+            return reply("ok")
+        if self.scripted:
+            return self.scripted.pop(0)
+        self.made += 1
+        before = f"after summary {self.made - 1}" if f"summary {self.made - 1}" in seen(request) else "the first"
+        return reply(f"This is summary {self.made}, {before}.")
+
+
+def text(n: int) -> str:
+    return f"Entry number {n}: " + " ".join(f"word{n}x{k}" for k in range(30))
+
+
+def pressures(d: Dialogue) -> list[Request]:
+    return [r for r in d.model.requests if not is_summary(r) and PRESSURE[:40] in seen(r)]
+
+
+async def talk(d: Dialogue, messages: int, start: int = 0) -> None:
+    for n in range(start, start + messages):
+        assert await d.hear(text(n)) == ["ok"]
+
+
+async def test_a_long_conversation_is_warned_once_a_period_flushed_and_summarised_in_turn(db: Database) -> None:
+    async with dialogue(db, policy=Summariser(), settings=SMALL) as d:
+        await talk(d, 60)
+        chats = [r for r in d.model.requests if not is_summary(r)]
+        summaries = [r for r in d.model.requests if is_summary(r)]
+        assert len(summaries) >= 4
+        assert max(map(size, d.model.requests)) <= SMALL.budget
+        alerts = await d.rows("SELECT position FROM messages WHERE kind = 'alert' ORDER BY position")
+        flushes = await d.rows("SELECT target_id FROM memory_log WHERE action = 'flush'")
+        assert len(alerts) - len(flushes) in (0, 1), "one warning a period"
+        for summary in summaries:
+            before = max((r.number for r in chats if r.number < summary.number), default=0)
+            assert any(PRESSURE[:40] in seen(r) for r in chats if r.number <= before), "no flush without a warned pass before it"
+        # Slot 0 holds the newest summary, and each was made from the one before.
+        [conversation] = await d.rows("SELECT summary, fifo_start FROM conversations")
+        assert conversation["summary"] == f"This is summary {len(summaries)}, after summary {len(summaries) - 1}."
+        assert conversation["summary"] in seen(chats[-1])
+
+        # Every evicted message is found by its exact text, and stands nowhere in the prompt any more.
+        evicted = await d.rows("SELECT content FROM messages WHERE position < %s AND kind = 'message' AND role = 'user'", (conversation["fifo_start"],))
+        assert len(evicted) >= 40
+        [agent] = await d.rows("SELECT id FROM agents")
+        async with db.agent(int(str(agent["id"])), everything=True) as connection:
+            for row in evicted:
+                found = await recall_storage.search(connection, Query(str(row["content"])))
+                assert found.hits[0].content == row["content"]
+                assert str(row["content"]) not in seen(chats[-1])
+
+
+async def test_after_a_flush_the_queue_takes_at_most_half_of_what_the_fixed_part_leaves(db: Database) -> None:
+    async with dialogue(db, policy=Summariser(), settings=SMALL) as d:
+        n = 0
+        while not any(is_summary(r) for r in d.model.requests):
+            await talk(d, 1, n)
+            n += 1
+        after = d.model.requests[-1]
+        queue = [m for m in after.messages[1:-1] if "summary" not in str(m.get("content"))[:20]]
+        fixed = size(after) - sum(len(OTHER.encode(str(m.get("content")))) for m in queue)
+        tokens = sum(4 + len(OTHER.encode(str(m.get("content")))) for m in queue)
+        assert tokens <= (SMALL.budget - SMALL.reply_reserve - fixed) * 0.5 * 1.15, "with another tokenizer, give or take"
+
+
+async def test_a_message_of_100_000_characters_is_answered_kept_whole_and_found(db: Database) -> None:
+    giant = "begin of it all " + "x" * 60_000 + " the needle in the middle " + "y" * 39_900 + " end of it all"
+    async with dialogue(db, policy=Summariser(), settings=SMALL) as d:
+        await talk(d, 3)
+        assert await d.hear(giant) == ["ok"]
+        assert max(map(size, d.model.requests)) <= SMALL.budget
+        assert "begin of it all" in seen(d.model.requests[-1])
+        assert "end of it all" in seen(d.model.requests[-1])
+        assert "search recall storage" in seen(d.model.requests[-1])
+        [row] = await d.rows("SELECT content FROM messages WHERE length(content) > 50000")
+        assert row["content"] == giant
+        await talk(d, 3, 10)
+        [agent] = await d.rows("SELECT id FROM agents")
+        async with db.agent(int(str(agent["id"])), everything=True) as connection:
+            assert (await recall_storage.search(connection, Query("needle in the middle"))).hits[0].content == giant
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        reply(None),
+        reply("long " * 3000),
+        Status(500),
+        Status(400, "context_length_exceeded", "maximum context length"),
+        Answer(None, finish="length"),
+    ],
+    ids=["nothing", "longer than it got", "fails", "overflows", "cut off"],
+)
+async def test_a_summariser_that_fails_is_replaced_by_truncation_and_tried_again(db: Database, fault: Step) -> None:
+    async with dialogue(db, policy=Summariser(fault, fault), settings=SMALL) as d:
+        n = 0
+        while not await d.rows("SELECT id FROM conversations WHERE pending_from IS NOT NULL"):
+            await talk(d, 1, n)
+            n += 1
+            assert n < 40
+        assert "Not summarised yet" in seen([r for r in d.model.requests if not is_summary(r)][-1])
+        made = len(d.model.requests)
+        await talk(d, 30, n)
+        [conversation] = await d.rows("SELECT summary, summary_tail, pending_from FROM conversations")
+        assert (conversation["summary_tail"], conversation["pending_from"]) == ("", None)
+        assert "This is summary" in str(conversation["summary"])
+        again = [r for r in d.model.requests[made:] if is_summary(r)]
+        assert any("Entry number 0:" in seen(r) for r in again), "made from what left the conversation before, too"
+
+
+async def test_the_model_may_save_when_warned(db: Database) -> None:
+    def saving(request: Request) -> Step:
+        if is_summary(request):
+            return reply("A summary.")
+        if PRESSURE[:40] in request.last or PRESSURE[:40] in str(request.messages[-2].get("content")):
+            return reply("ok", call("archival_storage_insert", content="Entry number 0 was important."))
+        return reply("ok")
+
+    async with dialogue(db, policy=saving, settings=SMALL) as d:
+        n = 0
+        while not pressures(d):
+            await talk(d, 1, n)
+            n += 1
+        assert await d.rows("SELECT content FROM passages") == [{"content": "Entry number 0 was important."}]
+
+
+async def test_a_refusal_of_the_endpoint_in_spite_of_the_count_flushes_and_tries_again(db: Database) -> None:
+    refused = [0]
+
+    def strict(request: Request) -> Step:
+        if is_summary(request):
+            return reply("A summary.")
+        if len(request.messages) > 12 and refused[0] < 2:
+            refused[0] += 1
+            return Status(400, "context_length_exceeded", "This model's maximum context length is 100 tokens")
+        return reply("ok")
+
+    async with dialogue(db, policy=strict) as d:
+        await talk(d, 10)
+        assert refused[0] >= 1
+        assert any(is_summary(r) for r in d.model.requests)
