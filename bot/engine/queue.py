@@ -7,7 +7,6 @@ No job has a `queueing_lock`: with retries it leaves jobs that are `doing` for e
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import random as random_numbers
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -60,6 +59,12 @@ class Reschedule(BaseRetryStrategy):
         return RetryDecision(retry_at=self._now() + timedelta(seconds=self.seconds(exception, job.attempts)))
 
 
+# Locked first, so that of two who end the same run only one finds it.
+_RUN = (
+    """(SELECT id FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s FOR UPDATE) AS run"""
+)
+
+
 class _OwnRuns(JobManager):
     """Ends only the run of a job that this process fetched.
 
@@ -80,24 +85,31 @@ class _OwnRuns(JobManager):
         return bool(rows)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        """As the library's; notes the time."""
         job = await super().fetch_job(queues, worker_id)
         self.last_fetch = time.monotonic()
         return job
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        if await self.owns(job):
-            await super().finish_job(job, status, delete_job)
+        """As the library's, for this run only."""
+        await self.connector.execute_query_all_async(
+            f"SELECT procrastinate_finish_job_v1(run.id, %(status)s, %(delete_job)s) FROM {_RUN}",
+            id=job.id, attempts=job.attempts, status=status.value, delete_job=delete_job,
+        )  # fmt: skip
 
     async def retry_job(
         self,
         job: Job,
-        retry_at: dt.datetime | None = None,
+        retry_at: datetime | None = None,
         priority: int | None = None,
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        if await self.owns(job):
-            await super().retry_job(job, retry_at, priority, queue, lock)
+        """As the library's, for this run only."""
+        await self.connector.execute_query_all_async(
+            f"SELECT procrastinate_retry_job_v2(run.id, %(retry_at)s, %(priority)s, %(queue)s, %(lock)s) FROM {_RUN}",
+            id=job.id, attempts=job.attempts, retry_at=retry_at or datetime.now(UTC), priority=priority, queue=queue, lock=lock,
+        )  # fmt: skip
 
 
 async def _configure(connection: AsyncConnection[Any]) -> None:

@@ -49,6 +49,8 @@ def _decided(view: View) -> Answer:
         return made
     if not view.message:
         return _unasked(view, pressed)
+    if (chained := _chained(view)) is not None:
+        return chained
     results = [result for result in view.results if not (pressed and result.function == "archival_storage_insert")]
     return _follow(view, results) if results else _first(view)
 
@@ -108,6 +110,18 @@ def _unasked(view: View, pressed: bool) -> Answer:
     if view.results or pressed or not view.events:
         return Answer("" if view.results or pressed else phrase("en", "small"))
     return Answer(calls=(_because(("stay_silent", {}), "nobody asked"),))
+
+
+def _chained(view: View) -> Answer | None:
+    """Follows a key to its value, which may name another key, by a function that takes a `key`."""
+    function = next((name for name, kinds in view.functions.items() if "key" in kinds), None)
+    if function is None:
+        return None
+    last = view.results[-1].text if view.results else view.message
+    key = re.search(r"\bkey:? [`\"']?(\w+)", last)
+    if key and len(view.results) < 8:
+        return Answer(calls=(_because((function, {"key": key[1]}), "following the key", goes_on=True),))
+    return Answer(last.strip()) if view.results else None
 
 
 # --- the first pass ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -15,7 +16,8 @@ from memory.search import Query
 from memory.tokens import count
 
 from tests.bot.dialogue import SETTINGS, Dialogue, dialogue, seen
-from tests.servers.model import Answer, Request, Status, Step, call, reply
+from tests.servers.model import Answer, Gate, Request, Status, Step, call, reply
+from tests.waiting import until
 
 SMALL = replace(SETTINGS, budget=4000, reply_reserve=600)
 count("seeds the tokenizer's cache", "cl100k_base")
@@ -183,3 +185,44 @@ async def test_a_refusal_of_the_endpoint_in_spite_of_the_count_flushes_and_tries
         await talk(d, 10)
         assert refused[0] >= 1
         assert any(is_summary(r) for r in d.model.requests)
+
+
+@pytest.mark.parametrize("cut_at", ["chat", "summary"])
+async def test_a_crash_between_any_two_steps_of_a_flush_loses_nothing_and_doubles_nothing(db: Database, cut_at: str) -> None:
+    """Every request that the turn makes is cut off once, as by kill -9: before the flush, in the summary, after the flush."""
+    cut: set[tuple[str, bool]] = set()
+    gates: list[Gate] = []
+
+    def policy(request: Request) -> Step:
+        kind = "summary" if is_summary(request) else "chat"
+        flushed = "A summary." in seen(request)
+        warned = PRESSURE[:40] in seen(request)
+        if kind == cut_at and (warned or kind == "summary") and (kind, flushed) not in cut:
+            cut.add((kind, flushed))
+            gates.append(Gate())
+            return gates[-1]
+        return reply("A summary." if kind == "summary" else "ok")
+
+    async with dialogue(db, policy=policy, settings=SMALL) as d:
+        for n in range(30):
+            agent = await d.accept(text(n))
+            claim = await d.claim(agent)
+            while True:
+                before = len(gates)
+                turn = asyncio.create_task(d.agent.turn(claim))
+                reached = asyncio.create_task(until(lambda before=before: len(gates) > before, timeout=20))  # type: ignore[misc]
+                done, _ = await asyncio.wait({turn, reached}, return_when=asyncio.FIRST_COMPLETED)
+                for task in {turn, reached} - done:
+                    task.cancel()
+                await asyncio.wait({turn, reached})
+                if turn in done:
+                    turn.result()
+                    break
+                claim = await d.claim(agent)
+                assert claim.resumed
+            assert await d.outbox(claim) == ["ok"]
+        assert cut == {(cut_at, False), (cut_at, True)}
+        said = await d.rows("SELECT content FROM messages WHERE kind = 'message' AND role = 'user' ORDER BY position")
+        assert [row["content"] for row in said] == [text(n) for n in range(30)]
+        positions = [row["position"] for row in await d.rows("SELECT position FROM messages ORDER BY position")]
+        assert positions == list(range(1, len(positions) + 1))

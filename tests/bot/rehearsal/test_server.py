@@ -231,6 +231,22 @@ async def test_a_function_that_is_named_is_called() -> None:
         assert [(one.name, json.loads(one.arguments)) for one in reply.calls] == [("ping", {"value": 7})]
 
 
+@pytest.mark.parametrize("calls", ["native", "schema"])
+async def test_a_key_is_followed_to_its_value(calls: Literal["native", "schema"]) -> None:
+    look_up = FunctionSchema("look_up", "", {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]})
+    stored = {"amber": "another key: birch", "birch": "the number 4711"}
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Which number is stored under the key amber?"}]
+    async with rehearsal.serve() as base_url, ModelClient(base_url, "", calls=calls) as client:
+        for key in stored:
+            reply = await client.complete("m", messages, [look_up], max_tokens=50)
+            (made,) = reply.calls
+            assert json.loads(made.arguments) == {"key": key}
+            wire = {"id": made.id, "type": "function", "function": {"name": made.name, "arguments": made.arguments}}
+            messages.append({"role": "assistant", "content": None, "tool_calls": [wire]})
+            messages.append({"role": "tool", "tool_call_id": made.id, "content": stored[key]})
+        assert "4711" in ((await client.complete("m", messages, [look_up], max_tokens=50)).text or "")
+
+
 async def test_it_summarises_within_the_words() -> None:
     lines = [json.dumps({"type": "message", "said_by": "Ada", "text": text}) for text in ("My cat is called Momo.", "Hm.")]
     said = json.dumps({"type": "message", "said_by": "you", "text": "I am a rehearsal."})
