@@ -65,7 +65,7 @@ def may(actor: Actor, action: Action, target: Target) -> Verdict:
         return Verdict(mine, why="" if mine else "This button was made for somebody else.")
     if action == "help":
         return Verdict(True)
-    if action != "replay" and target.agent is not None and target.agent == actor.agent:
+    if action != "replay" and target.agent == actor.agent:  # None on both sides: a stranger, of whom there is nothing yet
         return Verdict(True, everything=target.own_direct)
     if actor.operator and action in _ACROSS:
         return Verdict(True, everything=True, role="operator")

@@ -26,15 +26,14 @@ from bot.functions.context import CallContext
 from bot.llm import (
     ContentRefused,
     ContextOverflow,
-    ModelClient,
     ModelError,
-    ModelRejected,
     ModelUnavailable,
     Reply,
     ToolChoice,
     Usage,
 )
 from bot.pressure import Pressure, record_usage
+from bot.processor import Processor
 from bot.running_turn import AgentSettings, RunningTurn
 from memory import agent_state, queue_manager
 from memory.agent_state import AgentState
@@ -43,6 +42,7 @@ from memory.db import Database
 from memory.embedding import Meaning, QueryVector
 from memory.main_context import MainContext
 from memory.messages import Draft
+from memory.spending import OverBudget
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Agent:
         self,
         db: Database,
         cache: Cache,
-        model: ModelClient,
+        processor: Processor,
         meaning: Meaning,
         settings: AgentSettings,
         pressure: Pressure,
@@ -71,7 +71,7 @@ class Agent:
         """`clock` gives the time (aware), `limits` the most characters of a message by platform; `outbound` is told of new replies."""
         self._db = db
         self._cache = cache
-        self._model = model
+        self._processor = processor
         self._meaning = meaning
         self._settings = settings
         self._pressure = pressure
@@ -137,6 +137,8 @@ class Agent:
             if await self._pressure.overflowed(turn, context):
                 return False
             return await self._close(turn, settings.apology)
+        except OverBudget as over:
+            return await self._close(turn, settings.spent_line if over.tell else "")
         except ContentRefused:
             return await self._close(turn, settings.refused_line)
         bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds
@@ -182,9 +184,9 @@ class Agent:
         return outcome.ending in ("yield", "apologise")
 
     async def _close(self, turn: RunningTurn, line: str) -> bool:
-        """End the turn with a fixed line to whoever addressed the bot."""
+        """End the turn with a fixed line, if any, to whoever addressed the bot."""
         now = self._clock()
-        say = (line,) if turn.claim.addressed and not turn.replied else ()
+        say = (line,) if line and turn.claim.addressed and not turn.replied else ()
         async with self._step(turn.claim, now) as step:
             drafts = [Draft("assistant", "message", text) for text in say]
             state = await queue_manager.append(step.connection, turn.state, drafts, at=now, turn=turn.claim.turn)
@@ -199,15 +201,15 @@ class Agent:
     async def _ask(self, turn: RunningTurn, context: MainContext, tool_choice: ToolChoice) -> Reply:
         """One model call. The person hears once that it takes longer; a model that is away puts the turn off."""
         reply: Reply | None = None
-        failure: ModelError | None = None
+        failure: ModelError | OverBudget | None = None
         async with asyncio.TaskGroup() as group:
             patience = group.create_task(self._ask_for_patience(turn))
             try:
-                reply = await self._model.complete(
-                    self._settings.chat_model, context.messages, SCHEMAS, tool_choice=tool_choice,
-                    max_tokens=self._settings.reply_reserve, temperature=self._settings.temperature,
+                reply = await self._processor.think(
+                    turn.claim.agent, "chat", context.messages, SCHEMAS, tool_choice=tool_choice, counted=context.tokens,
+                    max_tokens=self._settings.reply_reserve,
                 )  # fmt: skip
-            except ModelError as error:
+            except (ModelError, OverBudget) as error:
                 failure = error
             finally:
                 patience.cancel()
@@ -215,10 +217,8 @@ class Agent:
             self._pressure.margin.learn(context.tokens, reply.usage.prompt_tokens)
             return reply
         assert failure is not None
-        if isinstance(failure, ContextOverflow | ContentRefused):
+        if isinstance(failure, ContextOverflow | ContentRefused | OverBudget):
             raise failure
-        if isinstance(failure, ModelRejected):
-            log.error("the model endpoint refuses: %s", failure)
         if self._overdue(turn) <= timedelta():
             await self._say_waiting(turn)
         raise TryAgainLater(type(failure).__name__, failure.retry_after if isinstance(failure, ModelUnavailable) else None)

@@ -18,7 +18,22 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from bot import persona
 from bot.persona import Persona
-from bot.sections import Access, Console, Context, Data, Database, Engine, Health, Log, Model, PersonaFile, Redis, Section, Turn
+from bot.sections import (
+    Access,
+    Budget,
+    Console,
+    Context,
+    Data,
+    Database,
+    Engine,
+    Health,
+    Log,
+    Model,
+    PersonaFile,
+    Redis,
+    Section,
+    Turn,
+)
 
 PREFIX = "KEEPSAKE__"
 FILE = "config.yaml"
@@ -40,6 +55,7 @@ class Config(BaseSettings):
     model: Model = Model()
     context: Context = Context()
     turn: Turn = Turn()
+    budget: Budget = Budget()
     engine: Engine = Engine()
     persona: PersonaFile = PersonaFile()
     console: Console = Console()
@@ -69,7 +85,8 @@ class Loaded:
         self.home = home
         given = os.environ.get("KEEPSAKE_DATA")
         self.data = Path(given).absolute() if given else (home / Path(config.data.folder).expanduser()).absolute()
-        self.key = _key(config.model)
+        self.key = _key("api_key_env", config.model.api_key_env)
+        self.fallback_key = _key("fallback_key_env", config.model.fallback_key_env)
         self.persona = _persona(config.persona.file, home)
 
     @property
@@ -210,14 +227,14 @@ def _one_line(faults: list[str]) -> str:
     return first if len(faults) == 1 else f"{first} (and {len(faults) - 1} more)"
 
 
-def _key(model: Model) -> str | None:
-    if not model.api_key_env:
+def _key(setting: str, variable: str) -> str | None:
+    if not variable:
         return None
-    key = os.environ.get(model.api_key_env, "").strip()
+    key = os.environ.get(variable, "").strip()
     if not key:
         raise ConfigError(
-            f"model.api_key_env: the environment variable {model.api_key_env} is not set. Set it to the key, "
-            f"or empty model.api_key_env for an endpoint without a key."
+            f"model.{setting}: the environment variable {variable} is not set. Set it to the key, "
+            f"or empty model.{setting} for an endpoint without a key."
         )
     return key
 

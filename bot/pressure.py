@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.functions import SCHEMAS
-from bot.llm import ModelClient, Usage
+from bot.llm import Reply, Usage
 from bot.margin import Margin
 from bot.persona import Persona
+from bot.processor import Processor
 from bot.prompts import Prompts
 from bot.running_turn import AgentSettings, RunningTurn
 from bot.summariser import summarise
@@ -32,7 +33,7 @@ class Pressure:
     def __init__(
         self,
         db: Database,
-        model: ModelClient,
+        processor: Processor,
         settings: AgentSettings,
         prompts: Prompts,
         persona: Persona,
@@ -42,7 +43,7 @@ class Pressure:
     ) -> None:
         """`count` gives a text's tokens, `clock` the time (aware)."""
         self._db = db
-        self._model = model
+        self._processor = processor
         self._settings = settings
         self._prompts = prompts
         self._persona = persona
@@ -107,8 +108,15 @@ class Pressure:
             return False
         async with self._db.agent(turn.claim.agent, turn.claim.place) as connection:
             leaving = await queue_manager.leaving(connection, turn.state, evicted)
+
+        async def ask(messages: Sequence[Mapping[str, str]], longest: int) -> Reply:
+            counted = sum(self._count(message["content"]) for message in messages)
+            return await self._processor.think(
+                turn.claim.agent, "summary", messages, tool_choice="none", counted=counted, max_tokens=longest
+            )
+
         summary = await summarise(
-            self._model, self._settings.summary_model, self._prompts.summary, turn.state.summary, leaving,
+            ask, self._prompts.summary, turn.state.summary, leaving,
             zone=turn.state.tz, window=self.window(), count=self._count,
         )  # fmt: skip
         now = self._clock()

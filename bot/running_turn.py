@@ -23,12 +23,13 @@ class AgentSettings:
     reply_reserve: int
     bounds: Bounds
     page_size: int
-    temperature: float | None
     patience: timedelta
     """After how long without an answer the person hears that it takes longer."""
     waiting_line: str
     apology: str
     refused_line: str
+    spent_line: str
+    """What a person hears once a day when the budget is spent."""
 
 
 @dataclass(slots=True)

@@ -44,6 +44,7 @@ PATIENCE = timedelta(seconds=30)
 WAITING = "This takes longer than usual; I am still on it."
 APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
 REFUSED = "Sorry, my model does not take up what was said here, so I cannot answer it."
+SPENT = "That was enough for today: my budget for our talks is used up. I keep what you write and answer again tomorrow (UTC)."
 AWAY = "My memory does not answer right now. Please try again in a moment."
 LAST_ROUND = 3.0
 """Seconds in which, at the end, the last answers still go out."""
@@ -132,13 +133,13 @@ class Runtime:
         settings = AgentSettings(
             chat_model=services.names.chat, summary_model=services.names.summary, budget=config.context.budget,
             warning=config.context.warning, flush=config.context.flush, evict=config.context.evict,
-            reply_reserve=config.context.reply_reserve, page_size=PAGE_SIZE, temperature=config.model.temperature, patience=PATIENCE,
+            reply_reserve=config.context.reply_reserve, page_size=PAGE_SIZE, patience=PATIENCE,
             bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
-            waiting_line=WAITING, apology=APOLOGY, refused_line=REFUSED,
+            waiting_line=WAITING, apology=APOLOGY, refused_line=REFUSED, spent_line=SPENT,
         )  # fmt: skip
         texts = prompts.load(services.names.chat, services.loaded.home / "prompts")
         count = partial(tokens.count, encoding=services.encoding)
-        pressure = Pressure(services.db, services.model, settings, texts, services.loaded.persona, count=count, clock=now)
+        pressure = Pressure(services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=now)
         share = pressure.fixed_share()
         if share > config.context.fixed_limit:
             raise StartError(
@@ -147,7 +148,7 @@ class Runtime:
             )
         limits = {adapter.platform: adapter.limit for adapter in self._adapters}
         return Agent(
-            services.db, services.cache, services.model, services.meaning, settings, pressure,
+            services.db, services.cache, services.processor, services.meaning, settings, pressure,
             clock=now, limits=limits, outbound=self._outbound,
         )  # fmt: skip
 

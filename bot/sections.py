@@ -67,18 +67,21 @@ class Model(Section):
     summary: str = ""
     filter: str = ""
     embedding: str = ""
+    fallback: str = ""
+    fallback_url: str = ""
+    fallback_key_env: str = ""
     calls: Literal["auto", "native", "schema"] = "auto"
     timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120
     temperature: Annotated[Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None, BeforeValidator(_nothing)] = None
 
-    @field_validator("base_url")
+    @field_validator("base_url", "fallback_url")
     @classmethod
     def _address(cls, url: str) -> str:
         if url and not re.match(r"https?://[^/\s]", url):
             raise ValueError("must be an address that begins with http:// or https://, or empty")
         return url.rstrip("/")
 
-    @field_validator("api_key_env")
+    @field_validator("api_key_env", "fallback_key_env")
     @classmethod
     def _name(cls, name: str) -> str:
         if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
@@ -111,6 +114,14 @@ class Context(Section):
         return self
 
 
+class Prices(Section):
+    """What a million tokens of one model cost."""
+
+    prompt: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    cached: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    completion: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class Turn(Section):
     """How much one turn may do."""
 
@@ -119,6 +130,22 @@ class Turn(Section):
     memory_writes: Annotated[int, Field(ge=0, le=1000)] = 8
     seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 300
     tokens: Annotated[int, Field(ge=1000, le=100_000_000)] = 250_000
+
+
+class Budget(Section):
+    """What model calls may cost a day; 0 is no limit. Money is in the currency of the prices."""
+
+    person_tokens: Annotated[int, Field(ge=0, le=10**12)] = 0
+    person_money: Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)] = 0
+    bot_tokens: Annotated[int, Field(ge=0, le=10**12)] = 0
+    bot_money: Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)] = 0
+    prices: dict[str, Prices] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _priced(self) -> Self:
+        if (self.person_money or self.bot_money) and not self.prices:
+            raise ValueError("budget.prices: is empty, so no money can be counted. Name the price of your models there.")
+        return self
 
 
 class Engine(Section):

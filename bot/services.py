@@ -26,11 +26,13 @@ from bot.embedded.provision import reason
 from bot.findings import Finding, StartError
 from bot.health import Health
 from bot.llm import ModelClient, ModelError, ModelRejected, ModelUnavailable, Reply
+from bot.processor import Endpoint, Processor, Purpose
 from memory import migrations, tokens
 from memory.cache import Cache
 from memory.db import Database, value
 from memory.embedding import Embedder, EndpointEmbedder, LocalEmbedder, Meaning, Vector
 from memory.embedding_filler import use_model
+from memory.spending import Budgets, Limits, Price
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class Services:
     cache: Cache
     meaning: Meaning
     model: ModelClient
+    processor: Processor
     names: Names
     health: Health
     erasure_key: bytes
@@ -169,11 +172,14 @@ async def opened(
                 try:
                     await _reach_redis(cache, at)
                     await asyncio.to_thread(tokens.seed, loaded.data / "tokens")
-                    async with model_client(loaded, health) as (model, names):
+                    async with model_client(loaded, health) as (model, names), fallback_for(loaded, model, health) as fallbacks:
+                        processor = _processor(loaded, db, model, names, fallbacks)
                         embedder = await embedder_for(loaded, db, model)
                         meaning = await use_model(db, embedder)
                         try:
-                            yield Services(loaded, at, db, cache, meaning, model, names, health, erasure_key(loaded.data))
+                            yield Services(
+                                loaded, at, db, cache, meaning, model, processor, names, health, erasure_key(loaded.data)
+                            )
                         finally:
                             if isinstance(embedder, LocalEmbedder):
                                 embedder.close()
@@ -210,6 +216,33 @@ async def model_client(loaded: Loaded, health: Health) -> AsyncIterator[tuple[Mo
         return
     async with _client(loaded.model_url, loaded.key or "", loaded, health) as client:
         yield client, Names(config.chat, config.summary or config.chat, config.filter or config.chat)
+
+
+@asynccontextmanager
+async def fallback_for(loaded: Loaded, model: ModelClient, health: Health) -> AsyncIterator[tuple[Endpoint, ...]]:
+    """What stands in for the chat model, if anything is configured."""
+    config = loaded.config.model
+    if not config.fallback or loaded.rehearsal:
+        yield ()
+    elif not config.fallback_url:
+        yield (Endpoint(model, config.fallback),)
+    else:
+        async with _client(config.fallback_url, loaded.fallback_key or "", loaded, health) as client:
+            yield (Endpoint(client, config.fallback),)
+
+
+def _processor(loaded: Loaded, db: Database, model: ModelClient, names: Names, fallbacks: tuple[Endpoint, ...]) -> Processor:
+    budget = loaded.config.budget
+    limits = Limits(budget.person_tokens, budget.person_money, budget.bot_tokens, budget.bot_money)
+    prices = {name: Price(price.prompt, price.cached, price.completion) for name, price in budget.prices.items()}
+    endpoints: dict[Purpose, Sequence[Endpoint]] = {
+        "chat": (Endpoint(model, names.chat), *fallbacks),
+        "summary": (Endpoint(model, names.summary), *fallbacks),
+        "filter": (Endpoint(model, names.filter), *fallbacks),
+    }
+    return Processor(
+        endpoints, Budgets(db, limits, prices), clock=lambda: datetime.now(UTC), temperature=loaded.config.model.temperature
+    )
 
 
 def _client(url: str, key: str, loaded: Loaded, health: Health) -> WatchedModel:

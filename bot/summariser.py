@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from bot.llm import ModelClient, ModelError, Usage
+from bot.llm import ModelError, Reply, Usage
 from memory.fifo_queue import shorten
 from memory.main_context import label, local, package
 from memory.messages import Message
+from memory.spending import OverBudget
 
 log = logging.getLogger(__name__)
 
@@ -70,9 +71,12 @@ def truncated(lines: Sequence[str], count: Callable[[str], int], limit: int = TO
     return "\n".join(["(Not summarised yet; the newest of what left the conversation:)", *kept])
 
 
+Ask = Callable[[Sequence[Mapping[str, str]], int], Awaitable[Reply]]
+"""Asks the summary model; takes the messages and the most tokens of the answer."""
+
+
 async def summarise(
-    client: ModelClient,
-    model: str,
+    ask: Ask,
     prompt: str,
     old: str,
     messages: Sequence[Message],
@@ -93,8 +97,8 @@ async def summarise(
             {"role": "user", "content": f"Summary so far:\n{summary or '(none)'}\n\nMessages that leave:\n" + "\n".join(group)},
         ]
         try:
-            reply = await client.complete(model, request, (), tool_choice="none", max_tokens=2 * TOKENS, temperature=None)
-        except ModelError as error:
+            reply = await ask(request, 2 * TOKENS)
+        except (ModelError, OverBudget) as error:
             log.warning("summary failed: %s; truncated instead", type(error).__name__)
             return Summary(old, truncated(lines, count), tuple(usages))
         usages.append(reply.usage)

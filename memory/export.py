@@ -42,10 +42,12 @@ EXPORTED: Mapping[str, tuple[str, ...]] = {
         "started_at", "finished_at",
     ),
     "outbox": ("id", "place_id", "platform", "channel", "turn_id", "body", "reply_to", "state", "platform_id", "created_at"),
+    "spending": ("day", "tokens", "micros"),
     "usage": ("id", "turn_id", "purpose", "model", "prompt_tokens", "cached_tokens", "completion_tokens", "at"),
 }  # fmt: skip
 
 LEFT_OUT: Mapping[str, str] = {
+    "spending.told": "bookkeeping of the budgets",
     "embeddings": "numbers computed from the exported texts",
     "unembedded": "what still lacks such numbers",
     "agents.next_seq": "bookkeeping of the engine",

@@ -107,7 +107,9 @@ async def flush(
     """
     gone, kept = state.queue[:evicted], state.queue[evicted:]
     start = kept[0].position if kept else (gone[-1].position + 1 if gone else state.fifo_start)
-    visibility = strictest([state.place.kind, *(m.visibility for m in gone), *([state.summary_visibility] if state.slot0 else [])])
+    visibility = strictest(
+        [state.place.kind, *(m.visibility for m in gone), *([state.summary_visibility] if state.slot0 else [])]
+    )
     first = gone[0].position if gone else state.fifo_start
     pending = (first if state.pending_from is None else state.pending_from) if tail else None
     await connection.execute(

@@ -18,11 +18,13 @@ from bot.executor import Bounds
 from bot.llm import ModelClient
 from bot.persona import Persona
 from bot.pressure import Pressure
+from bot.processor import Endpoint, Processor
 from bot.prompts import load
 from bot.running_turn import AgentSettings
 from memory.cache import Cache
 from memory.db import Database
 from memory.embedding import Meaning
+from memory.spending import Budgets, Limits
 from memory.tokens import count
 
 from tests.servers.model import Request, ScriptedModel
@@ -30,7 +32,7 @@ from tests.servers.model import Request, ScriptedModel
 START = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
 SETTINGS = AgentSettings(
     chat_model="gpt-4o", summary_model="gpt-4o", budget=16_000, warning=0.7, flush=1.0, evict=0.5, reply_reserve=1500,
-    bounds=Bounds(passes=24, memory_calls=16, memory_writes=8, seconds=300, tokens=1_000_000), page_size=10, temperature=None,
+    bounds=Bounds(passes=24, memory_calls=16, memory_writes=8, seconds=300, tokens=1_000_000), page_size=10, spent_line="Enough for today.",
     patience=timedelta(seconds=30), waiting_line="This takes longer.", apology="Sorry, I could not answer.",
     refused_line="I cannot answer that.",
 )  # fmt: skip
@@ -50,6 +52,8 @@ class Dialogue:
     # Shared by the places of one test, so that time goes on and keys differ everywhere.
     clock: list[datetime] = field(default_factory=lambda: [START])
     cache: Cache = field(default_factory=lambda: Cache(None))
+    budgets: Budgets | None = None
+    fallbacks: tuple[Endpoint, ...] = ()
     meaning: Meaning = field(default_factory=lambda: Meaning(None))
     engine: EngineSettings = field(default_factory=lambda: EngineSettings(burst=0))
 
@@ -58,13 +62,18 @@ class Dialogue:
         return self.clock[0]
 
     @property
+    def processor(self) -> Processor:
+        endpoints = [Endpoint(self.client, self.settings.chat_model), *self.fallbacks]
+        return Processor({"chat": endpoints, "summary": endpoints}, self.budgets or Budgets(self.db, Limits(), {}), clock=lambda: self.at)
+
+    @property
     def agent(self) -> Agent:
         pressure = Pressure(
-            self.db, self.client, self.settings, load(self.settings.chat_model), Persona(name="Kee", character="Friendly."),
+            self.db, self.processor, self.settings, load(self.settings.chat_model), Persona(name="Kee", character="Friendly."),
             count=lambda text: count(text, "o200k_base"), clock=lambda: self.at,
         )  # fmt: skip
         return Agent(
-            self.db, self.cache, self.client, self.meaning, self.settings, pressure, clock=lambda: self.at, limits={"console": 4000}
+            self.db, self.cache, self.processor, self.meaning, self.settings, pressure, clock=lambda: self.at, limits={"console": 4000}
         )
 
     def elsewhere(self, external_id: str, kind: str, *, workspace: str = "w", person: Person | None = None) -> Dialogue:

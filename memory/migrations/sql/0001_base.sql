@@ -335,6 +335,22 @@ CREATE TABLE usage (
 );
 CREATE INDEX ON usage (agent_id, at);
 
+-- What is spent of a day's budget, estimated before a model call and settled after it; micros are millionths of the price table's currency.
+CREATE TABLE spending (
+  agent_id bigint NOT NULL REFERENCES agents ON DELETE CASCADE,
+  day      date NOT NULL,
+  tokens   bigint NOT NULL DEFAULT 0,
+  micros   bigint NOT NULL DEFAULT 0,
+  told     boolean NOT NULL DEFAULT false,       -- the person heard that the day's budget is spent
+  PRIMARY KEY (agent_id, day)
+);
+-- The same for the whole bot; outlives an erased person, and names none.
+CREATE TABLE spending_total (
+  day    date PRIMARY KEY,
+  tokens bigint NOT NULL DEFAULT 0,
+  micros bigint NOT NULL DEFAULT 0
+);
+
 -- Keyed hashes of the event keys of an erased person, for a week, so that a late redelivery brings nobody back.
 CREATE TABLE erased_events (
   hash  bytea PRIMARY KEY,
@@ -379,7 +395,7 @@ DECLARE
 BEGIN
   FOREACH t IN ARRAY ARRAY['agents', 'identities', 'places', 'conversations', 'turns', 'events', 'outbox', 'messages',
     'documents', 'passages', 'working_context', 'embeddings', 'unembedded', 'sources', 'memory_log', 'memory_log_content',
-    'timers', 'usage']
+    'timers', 'usage', 'spending']
   LOOP
     rule := CASE
       WHEN t = 'agents' THEN 'id = (SELECT current_agent())'
@@ -405,10 +421,10 @@ END $$;
 
 GRANT USAGE ON SCHEMA keepsake TO keepsake_bot;
 GRANT SELECT ON agents, identities, places, conversations, turns, events, outbox, messages, documents, passages,
-  working_context, embeddings, embedding_models, unembedded, sources, memory_log, memory_log_content, timers, usage
+  working_context, embeddings, embedding_models, unembedded, sources, memory_log, memory_log_content, timers, usage, spending
   TO keepsake_bot;
 GRANT UPDATE ON agents, conversations, turns, events, outbox, messages, passages, working_context, timers, identities TO keepsake_bot;
 GRANT INSERT ON conversations, turns, outbox, messages, documents, passages, working_context, embeddings, unembedded, sources,
   memory_log, memory_log_content, timers, usage TO keepsake_bot;
 GRANT DELETE ON messages, documents, passages, working_context, embeddings, unembedded, sources, memory_log_content, timers TO keepsake_bot;
-REVOKE ALL ON erased_events, erasures FROM PUBLIC;
+REVOKE ALL ON erased_events, erasures, spending_total FROM PUBLIC;

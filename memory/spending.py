@@ -1,0 +1,105 @@
+"""Budgets of a day: what model calls may cost per person and for the whole bot, in tokens and in money.
+
+An estimate is taken before a call and settled after it, in the database, so that several processes cannot overspend together.
+A call that a crash cuts off stays charged as estimated. Days are UTC days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Literal
+
+from memory.db import Database, value
+
+Spent = Literal["person", "bot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost, in the currency of the price table."""
+
+    prompt: float = 0.0
+    cached: float = 0.0
+    completion: float = 0.0
+
+    def micros(self, prompt: int, cached: int, completion: int) -> int:
+        """The price of a call in millionths of the currency; `cached` tokens are among the prompt's."""
+        return round((prompt - cached) * self.prompt + cached * self.cached + completion * self.completion)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A day's budgets; 0 is none. Money is in the currency of the price table."""
+
+    person_tokens: int = 0
+    person_money: float = 0.0
+    bot_tokens: int = 0
+    bot_money: float = 0.0
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a budget at all."""
+        return any((self.person_tokens, self.person_money, self.bot_tokens, self.bot_money))
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """An estimate that was taken, to be settled."""
+
+    agent: int
+    day: date
+    tokens: int
+    micros: int
+
+
+class OverBudget(Exception):
+    """The day's budget is spent. `whose` it is; `tell`: the person has not heard it today."""
+
+    def __init__(self, whose: Spent, *, tell: bool) -> None:
+        super().__init__(f"the day's budget of the {whose} is spent")
+        self.whose = whose
+        self.tell = tell
+
+
+class Budgets:
+    """Reserves and settles. Without limits it does nothing and costs nothing."""
+
+    def __init__(self, db: Database, limits: Limits, prices: Mapping[str, Price]) -> None:
+        self._db = db
+        self._limits = limits
+        self._prices = prices
+
+    def price(self, model: str) -> Price:
+        """The price of a model; `default` stands for models that the table does not name."""
+        return self._prices.get(model) or self._prices.get("default") or Price()
+
+    async def reserve(self, agent: int, model: str, *, prompt: int, completion: int, now: datetime) -> Reservation | None:
+        """Take an estimate (tokens) off the budgets. None: there are no budgets. Raises OverBudget; then nothing was taken."""
+        limits = self._limits
+        if not limits.any:
+            return None
+        day = now.astimezone(UTC).date()
+        taken = Reservation(agent, day, prompt + completion, self.price(model).micros(prompt, 0, completion))
+        async with self._db.bare() as connection:
+            whose = await value(
+                connection, "SELECT reserve_spending(%s, %s, %s, %s, %s, %s, %s, %s)",
+                (agent, day, taken.tokens, taken.micros, limits.person_tokens, round(limits.person_money * 1e6), limits.bot_tokens,
+                 round(limits.bot_money * 1e6)),
+            )  # fmt: skip
+            tell = bool(whose) and await value(connection, "SELECT tell_spent(%s, %s)", (agent, day))
+        if whose:
+            raise OverBudget(whose, tell=bool(tell))
+        return taken
+
+    async def settle(self, taken: Reservation | None, model: str, *, prompt: int, cached: int, completion: int) -> None:
+        """Replace an estimate by what the call cost; all zeros give it back."""
+        if taken is None:
+            return
+        micros = self.price(model).micros(prompt, cached, completion)
+        async with self._db.bare() as connection:
+            await connection.execute(
+                "SELECT settle_spending(%s, %s, %s, %s)",
+                (taken.agent, taken.day, prompt + completion - taken.tokens, micros - taken.micros),
+            )

@@ -1,0 +1,173 @@
+"""Timers: when they are due, and that each firing is one event."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.engine.timers import Every, Ticker, fire_due, next_due
+from tests.bot.engine.world import NOW, World
+from tests.waiting import until
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+BERLIN, HOWE, NONE = "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata"
+
+
+@pytest.mark.parametrize(
+    ("wall", "zone", "every", "now", "due"),
+    [
+        # no clock change
+        ("2026-11-30 09:00", NONE, "day", "2026-11-30 03:29", "2026-11-30 03:30"),
+        ("2026-11-30 09:00", NONE, "day", "2026-11-30 03:30", "2026-12-01 03:30"),
+        ("2026-01-05 09:00", NONE, "week", "2026-03-04 12:00", "2026-03-09 03:30"),
+        # Berlin goes forward on 2026-03-29 at 02:00: 02:30 does not exist and is moved to 03:30
+        ("2026-03-27 02:30", BERLIN, "day", "2026-03-28 02:00", "2026-03-29 01:30"),
+        ("2026-03-27 02:30", BERLIN, "day", "2026-03-29 01:30", "2026-03-30 00:30"),
+        ("2026-03-27 09:00", BERLIN, "day", "2026-03-28 09:00", "2026-03-29 07:00"),
+        ("2026-03-29 02:30", BERLIN, None, "2026-03-01 00:00", "2026-03-29 01:30"),
+        # and back on 2026-10-25 at 03:00: 02:30 comes twice and counts the first time
+        ("2026-10-24 02:30", BERLIN, "day", "2026-10-24 12:00", "2026-10-25 00:30"),
+        ("2026-10-24 02:30", BERLIN, "day", "2026-10-25 00:30", "2026-10-26 01:30"),
+        ("2026-10-24 02:30", BERLIN, "day", "2026-10-25 01:00", "2026-10-26 01:30"),
+        ("2026-10-24 09:00", BERLIN, "day", "2026-10-24 12:00", "2026-10-25 08:00"),
+        # Lord Howe moves by half an hour: forward on 2026-10-04 at 02:00 (+10:30 to +11), back on 2026-04-05 at 02:00
+        ("2026-10-03 02:15", HOWE, "day", "2026-10-03 00:00", "2026-10-03 15:45"),
+        ("2026-10-03 02:15", HOWE, "day", "2026-10-03 15:45", "2026-10-04 15:15"),
+        ("2026-04-04 01:45", HOWE, "day", "2026-04-04 00:00", "2026-04-04 14:45"),
+        ("2026-04-04 01:45", HOWE, "day", "2026-04-04 15:00", "2026-04-05 15:15"),
+        # months
+        ("2026-01-31 08:00", "UTC", "month", "2026-01-31 08:00", "2026-02-28 08:00"),
+        ("2026-01-31 08:00", "UTC", "month", "2026-02-28 08:00", "2026-03-31 08:00"),
+        ("2026-01-31 08:00", "UTC", "month", "2028-02-01 00:00", "2028-02-29 08:00"),
+        ("2026-12-15 08:00", "UTC", "month", "2026-12-15 09:00", "2027-01-15 08:00"),
+        # what was missed is not made up for
+        ("2020-01-01 08:00", "UTC", "day", "2026-11-30 12:00", "2026-12-01 08:00"),
+        # single
+        ("2026-11-30 12:00", "UTC", None, "2026-11-30 11:59", "2026-11-30 12:00"),
+        ("2026-11-30 12:00", "UTC", None, "2026-11-30 12:00", None),
+    ],
+)
+def test_next_due(wall: str, zone: str, every: Every | None, now: str, due: str | None) -> None:
+    found = next_due(datetime.fromisoformat(wall), zone, every, utc(now))
+    assert found == (None if due is None else utc(due))
+
+
+@given(
+    st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)),
+    st.sampled_from([BERLIN, HOWE, NONE, "America/New_York", "Pacific/Apia", "UTC"]),
+    st.sampled_from(["day", "week", "month"]),
+    st.datetimes(datetime(2020, 1, 1), datetime(2034, 1, 1)),
+)
+def test_next_due_is_the_first_after_now(wall: datetime, zone: str, every: Every, naive: datetime) -> None:
+    now = naive.replace(tzinfo=UTC)
+    due = next_due(wall, zone, every, now)
+    assert due is not None
+    assert due > now
+    longest = {"day": 1, "week": 7, "month": 31}[every]
+    # Two occurrences are never further apart than the period and a clock change (Apia once dropped a whole day, before 2020).
+    first = next_due(wall, zone, None, datetime(1900, 1, 1, tzinfo=UTC))
+    assert first is not None
+    assert due == first or due - now <= timedelta(days=longest, hours=1, minutes=1)
+
+
+def test_an_unknown_zone_is_said() -> None:
+    with pytest.raises((KeyError, ValueError)):
+        next_due(datetime(2026, 1, 1), "Mars/Olympus", "day", NOW)
+
+
+async def add(engine: World, agent: int, place: int, *, every: str | None = None, due: datetime = NOW, zone: str = "UTC") -> None:
+    wall = due.replace(tzinfo=None)
+    async with engine.db.agent(agent, place) as connection:
+        await connection.execute(
+            "INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, every, due_at, created_at)"
+            " VALUES (%s, %s, 'direct', 'reminder', 'water the plants', %s, %s, %s, %s, %s)",
+            (agent, place, zone, wall, every, due, NOW),
+        )
+
+
+async def people(engine: World, count: int) -> list[tuple[int, int]]:
+    """Agents at rest, with their places."""
+    made = []
+    for number in range(count):
+        accepted = await engine.say("hello", user=f"user{number}")
+        await engine.finish(await engine.claim(accepted.agent))
+        made.append((accepted.agent, accepted.place_id))
+    await engine.owner.execute("DELETE FROM procrastinate_jobs")
+    return made
+
+
+async def timed(engine: World) -> list[dict[str, Any]]:
+    return await engine.look("SELECT agent_id, idem, origin, payload FROM events WHERE source = 'timer' ORDER BY id")
+
+
+async def test_a_due_timer_is_one_event_and_one_wake_up(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place)
+    await add(engine, agent, place, due=NOW + timedelta(seconds=1))
+    assert await fire_due(engine.db, engine.queue, NOW) == 1
+    assert await fire_due(engine.db, engine.queue, NOW) == 0
+    (event,) = await timed(engine)
+    assert event["origin"] == "timed"
+    assert event["idem"] == f"timer:1:{int(NOW.timestamp())}"
+    assert event["payload"]["purpose"] == "water the plants"
+    assert await engine.column("SELECT due_at FROM timers ORDER BY id") == [None, NOW + timedelta(seconds=1)]
+    assert len(await engine.jobs()) == 1
+    claim = await engine.claim(agent)
+    assert claim.origin == "timed"
+    assert not claim.addressed
+
+
+async def test_a_recurring_timer_moves_on_and_makes_nothing_up(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place, every="day", due=NOW - timedelta(days=5))
+    assert await fire_due(engine.db, engine.queue, NOW) == 1
+    assert await engine.column("SELECT due_at FROM timers") == [NOW + timedelta(days=1)]
+
+
+async def test_a_herd_with_three_claimers_fires_each_once(engine: World) -> None:
+    made = await people(engine, 10)
+    for number in range(250):
+        agent, place = made[number % 10]
+        await add(engine, agent, place, due=NOW - timedelta(seconds=number % 7))
+    fired = await asyncio.gather(*(fire_due(engine.db, engine.queue, NOW) for _ in range(3)))
+    await fire_due(engine.db, engine.queue, NOW)
+    assert sum(fired) == 250
+    assert len(await timed(engine)) == 250
+    assert len(await engine.jobs()) == 10
+    for agent, _ in made:
+        assert await engine.column("SELECT seq FROM events WHERE agent_id = %s ORDER BY seq", agent) == list(range(1, 27))
+
+
+async def test_one_bad_timer_does_not_hold_up_the_others(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place, every="day", zone="Mars/Olympus")
+    await add(engine, agent, place, every="day")
+    assert await fire_due(engine.db, engine.queue, NOW) == 2
+    assert await engine.column("SELECT due_at FROM timers ORDER BY id") == [None, NOW + timedelta(days=1)]
+
+
+async def test_the_ticker(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    ticker = asyncio.create_task(Ticker(engine.db, engine.queue, now=lambda: engine.at, every=0.05).run())
+    try:
+        await add(engine, agent, place, due=NOW + timedelta(hours=1))
+        await add(engine, agent, place)
+        await until(lambda: timed(engine))
+        engine.at += timedelta(hours=1)
+        await until(lambda: _both(engine))
+    finally:
+        ticker.cancel()
+        await asyncio.gather(ticker, return_exceptions=True)
+
+
+async def _both(engine: World) -> bool:
+    return len(await timed(engine)) == 2
