@@ -93,7 +93,7 @@ class _OwnRuns(JobManager):
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         """As the library's, for this run only."""
         await self.connector.execute_query_all_async(
-            "SELECT procrastinate_finish_job_v1(run.id, %(status)s, %(delete_job)s) FROM " + _RUN,
+            "SELECT procrastinate_finish_job_v1(run.id, %(status)s, %(delete_job)s) FROM " + _RUN,  # noqa: S608
             id=job.id, attempts=job.attempts, status=status.value, delete_job=delete_job,
         )  # fmt: skip
 
@@ -107,7 +107,7 @@ class _OwnRuns(JobManager):
     ) -> None:
         """As the library's, for this run only."""
         await self.connector.execute_query_all_async(
-            "SELECT procrastinate_retry_job_v2(run.id, %(retry_at)s, %(priority)s, %(queue)s, %(lock)s) FROM " + _RUN,
+            "SELECT procrastinate_retry_job_v2(run.id, %(retry_at)s, %(priority)s, %(queue)s, %(lock)s) FROM " + _RUN,  # noqa: S608
             id=job.id, attempts=job.attempts, retry_at=retry_at or datetime.now(UTC), priority=priority, queue=queue, lock=lock,
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from adapters.base import Incoming, Person, PlaceOf, Quote
 from bot.agent import Agent
 from bot.engine import inbox, turns
-from bot.engine.events import Claim
+from bot.engine.events import Claim, TryAgainLater
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.executor import Bounds
@@ -54,6 +54,7 @@ class Dialogue:
     cache: Cache = field(default_factory=lambda: Cache(None))
     budgets: Budgets | None = None
     fallbacks: tuple[Endpoint, ...] = ()
+    made: tuple[object, Processor] | None = None
     meaning: Meaning = field(default_factory=lambda: Meaning(None))
     engine: EngineSettings = field(default_factory=lambda: EngineSettings(burst=0))
 
@@ -63,8 +64,13 @@ class Dialogue:
 
     @property
     def processor(self) -> Processor:
-        endpoints = [Endpoint(self.client, self.settings.chat_model), *self.fallbacks]
-        return Processor({"chat": endpoints, "summary": endpoints}, self.budgets or Budgets(self.db, Limits(), {}), clock=lambda: self.at)
+        """One for the whole test, as it remembers which endpoint rests; made anew when the test sets others."""
+        asked = (self.fallbacks, self.budgets)
+        if self.made is None or self.made[0] != asked:
+            endpoints = [Endpoint(self.client, self.settings.chat_model), *self.fallbacks]
+            budgets = self.budgets or Budgets(self.db, Limits(), {})
+            self.made = asked, Processor({"chat": endpoints, "summary": endpoints}, budgets, clock=lambda: self.at)
+        return self.made[1]
 
     @property
     def agent(self) -> Agent:
@@ -102,6 +108,14 @@ class Dialogue:
         claim = await self.claim(agent)
         await self.agent.turn(claim)
         return await self.outbox(claim)
+
+    async def run(self, claim: Claim) -> None:
+        """Run a turn; one that is put off is handed back uncounted, as the worker does."""
+        try:
+            await self.agent.turn(claim)
+        except TryAgainLater as later:
+            await turns.release(self.db, claim, later.reason)
+            raise
 
     async def outbox(self, claim: Claim) -> list[str]:
         async with self.db.agent(claim.agent, claim.place) as connection:

@@ -15,6 +15,9 @@ from tests.bot.engine.world import NOW, World
 from tests.waiting import until
 
 
+DAY = datetime.fromisoformat
+
+
 def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
@@ -62,10 +65,10 @@ def test_next_due(wall: str, zone: str, every: Every | None, now: str, due: str 
 
 
 @given(
-    st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)),
+    st.datetimes(DAY("2020-01-01"), DAY("2030-01-01")),
     st.sampled_from([BERLIN, HOWE, NONE, "America/New_York", "Pacific/Apia", "UTC"]),
     st.sampled_from(["day", "week", "month"]),
-    st.datetimes(datetime(2020, 1, 1), datetime(2034, 1, 1)),
+    st.datetimes(DAY("2020-01-01"), DAY("2034-01-01")),
 )
 def test_next_due_is_the_first_after_now(wall: datetime, zone: str, every: Every, naive: datetime) -> None:
     now = naive.replace(tzinfo=UTC)
@@ -81,7 +84,7 @@ def test_next_due_is_the_first_after_now(wall: datetime, zone: str, every: Every
 
 def test_an_unknown_zone_is_said() -> None:
     with pytest.raises((KeyError, ValueError)):
-        next_due(datetime(2026, 1, 1), "Mars/Olympus", "day", NOW)
+        next_due(DAY("2026-01-01"), "Mars/Olympus", "day", NOW)
 
 
 async def add(engine: World, agent: int, place: int, *, every: str | None = None, due: datetime = NOW, zone: str = "UTC") -> None:
