@@ -137,6 +137,7 @@ class Worker:
             error, stopped = await self._watch(claim)
             return await self._settle(claim, error, stopped=stopped)
         except StaleTurn:
+            log.warning("turn %d of agent %d was taken over", claim.turn, claim.agent)
             # A job that is no longer ours runs elsewhere, with a newer claim. One that is ours says that nobody else may run the
             # agent now: the newer claim was a stray one, or the person was erased; the next claim tells.
             return await self._queue.owns(job)

@@ -128,7 +128,7 @@ async def test_an_endpoint_down_for_hours_is_told_once_and_the_event_is_never_lo
         for hour in range(5):
             claim = await d.claim(agent)
             with pytest.raises(TryAgainLater):
-                await d.agent.turn(claim)
+                await d.run(claim)
             d.clock[0] += timedelta(hours=1)
             assert len(await d.outbox(claim)) == (0 if hour == 0 else 1)
         down[0] = False

@@ -31,10 +31,10 @@ _SEEDS = itertools.count(1)
 
 
 async def start(url: str, folder: Path) -> Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.chaos.worker_main", url, str(folder), str(next(_SEEDS)), cwd=ROOT,
-        stderr=(folder / "log").open("ab"),
-    )  # fmt: skip
+    with (folder / "log").open("ab") as log:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.chaos.worker_main", url, str(folder), str(next(_SEEDS)), cwd=ROOT, stderr=log
+        )
 
 
 async def stop(process: Process) -> int:
@@ -70,7 +70,8 @@ async def produce(engine: World) -> None:
 
     for number in range(1, EACH + 1):
         await asyncio.gather(*(deliver(person, number) for person in range(AGENTS)))
-        await until(lambda: _reached(engine, (number - 1) * AGENTS + AGENTS // 2), timeout=30, every=0.05)
+        enough = (number - 1) * AGENTS + AGENTS // 2
+        await until(lambda enough=enough: _reached(engine, enough), timeout=30, every=0.05)  # type: ignore[misc]
 
 
 async def _reached(engine: World, count: int) -> bool:
@@ -88,11 +89,13 @@ async def test_nothing_is_lost_doubled_or_out_of_order(urls: Urls, tmp_path: Pat
         producer = asyncio.create_task(produce(engine))
         try:
             await until(lambda: _reached(engine, ALL * 3 // 10), timeout=60, every=0.02)
+            await until(lambda: _busy(engine, 20), timeout=30)
             processes[0].kill()
             processes.append(await start(urls.bot, tmp_path))
             await until(lambda: _reached(engine, ALL // 2), timeout=60, every=0.02)
 
             zombie = processes[1]
+            await until(lambda: _busy(engine, 40), timeout=30)
             assert zombie.pid is not None
             os.kill(zombie.pid, signal.SIGSTOP)
             await until(lambda: _taken_over(engine), timeout=30, every=0.1)
@@ -106,6 +109,20 @@ async def test_nothing_is_lost_doubled_or_out_of_order(urls: Urls, tmp_path: Pat
             for process in processes:
                 await stop(process)
         await check(engine, (tmp_path / "shown").read_text())
+        log = (tmp_path / "log").read_text()
+        print(
+            {
+                word: log.count(word)
+                for word in ("taken over", "RuntimeError", "freed", "woke", "ended by itself", "worker failed", "outcome unknown")
+            }
+        )
+        print(await engine.look("SELECT attempts, count(*) FROM events GROUP BY attempts ORDER BY 1"))
+        assert "taken over" in log, "the stopped process had nothing to lose"
+        assert "freed" in log, "the killed process had nothing to lose"
+
+
+async def _busy(engine: World, least: int) -> bool:
+    return len([job for job in await engine.jobs() if job["status"] == "doing"]) >= least
 
 
 async def _taken_over(engine: World) -> bool:

@@ -14,7 +14,6 @@ from bot.engine.timers import Every, Ticker, fire_due, next_due
 from tests.bot.engine.world import NOW, World
 from tests.waiting import until
 
-
 DAY = datetime.fromisoformat
 
 
