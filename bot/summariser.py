@@ -32,20 +32,26 @@ class Summary:
     usages: tuple[Usage, ...]
 
 
-def transcript(messages: Sequence[Message], zone: tzinfo) -> list[str]:
-    """What was said, a line of JSON a message, without calls, results and alerts."""
-    return [
-        package(
+def transcript(messages: Sequence[Message], zone: tzinfo, longest: int, count: Callable[[str], int]) -> list[str]:
+    """What was said, a line of JSON a message of at most `longest` tokens, without calls, results and alerts."""
+    said = [m for m in messages if m.kind in ("message", "quote", "event", "monologue") and m.content]
+    return [_line(message, zone, longest, count) for message in said]
+
+
+def _line(message: Message, zone: tzinfo, longest: int, count: Callable[[str], int]) -> str:
+    keep = LINE_LIMIT
+    while True:
+        line = package(
             message.kind, time=local(message.created_at, zone), said_by="you" if message.role == "assistant" else label(message.author_name),
-            text=shorten(message.content, keep=LINE_LIMIT, pointer="in recall storage"),
-        )
-        for message in messages
-        if message.kind in ("message", "quote", "event", "monologue") and message.content
-    ]  # fmt: skip
+            text=shorten(message.content, keep=keep, pointer="in recall storage"),
+        )  # fmt: skip
+        if keep < 50 or count(line) <= longest:
+            return line
+        keep //= 2
 
 
 def chunks(lines: Sequence[str], limit: int, count: Callable[[str], int]) -> list[list[str]]:
-    """Lines in groups of at most `limit` tokens each; a single longer line is a group of its own."""
+    """Lines in groups of at most `limit` tokens each."""
     groups: list[list[str]] = []
     used = limit + 1
     for line in lines:
@@ -86,9 +92,9 @@ async def summarise(
     count: Callable[[str], int],
 ) -> Summary:
     """Fold evicted messages into the summary, in pieces that fit the window (tokens). Never raises for the model's sake."""
-    lines = transcript(messages, zone)
     system = prompt.replace("{words}", str(WORDS))
     room = max(500, window - count(system) - 3 * TOKENS)
+    lines = transcript(messages, zone, room, count)
     summary = old
     usages: list[Usage] = []
     for group in chunks(lines, room, count):

@@ -46,7 +46,7 @@ def drafts_of(event: Incoming) -> list[Draft]:
     ]
     if event.kind == "message":
         own = Draft(
-            "user", "message", payload["text"], payload.get("author_id", ""), payload.get("author_name", ""),
+            "user", "message", payload["text"] if payload["text"].strip() else "(no text)", payload.get("author_id", ""), payload.get("author_name", ""),
             platform_id=payload.get("message_id"), event_id=event.id,
         )  # fmt: skip
         return [*made, own]

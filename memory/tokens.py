@@ -99,7 +99,11 @@ def count_message(text: str, encoding: str = "o200k_base", *, name: str = "") ->
 
 def _count(text: str, encoding: str) -> int:
     if encoding == ESTIMATED:
-        return math.ceil(_count(text, "o200k_base") * MARGIN)
+        counted = _count(text, "o200k_base")
+        if not text.isascii():
+            # Emoji and scripts other than Latin are where vocabularies differ, by several times.
+            counted = max(counted, _count(text, "cl100k_base"))
+        return math.ceil(counted * MARGIN)
     return len(_encoding(encoding).encode(text, disallowed_special=()))
 
 

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from uuid import uuid4
 
 from adapters.base import Incoming, Person, PlaceOf, Quote
 from bot.agent import Agent
@@ -25,8 +27,7 @@ from memory.cache import Cache
 from memory.db import Database
 from memory.embedding import Meaning
 from memory.spending import Budgets, Limits
-from memory.tokens import count
-
+from memory.tokens import count, encoding_of
 from tests.servers.model import Request, ScriptedModel
 
 START = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
@@ -76,7 +77,7 @@ class Dialogue:
     def agent(self) -> Agent:
         pressure = Pressure(
             self.db, self.processor, self.settings, load(self.settings.chat_model), Persona(name="Kee", character="Friendly."),
-            count=lambda text: count(text, "o200k_base"), clock=lambda: self.at,
+            count=partial(count, encoding=encoding_of(self.settings.chat_model)), clock=lambda: self.at,
         )  # fmt: skip
         return Agent(
             self.db, self.cache, self.processor, self.meaning, self.settings, pressure, clock=lambda: self.at, limits={"console": 4000}
@@ -90,7 +91,7 @@ class Dialogue:
     async def accept(self, text: str, *, addressed: bool = True, quotes: tuple[Quote, ...] = (), kind: str = "message") -> int:
         """Take a message in; returns the agent."""
         self.clock[0] += timedelta(minutes=1)
-        key = f"{self.place.external_id}-{self.person.user_id}-{self.at.isoformat()}"
+        key = f"{self.place.external_id}-{self.person.user_id}-{self.at.isoformat()}-{uuid4()}"
         incoming = Incoming(
             kind, self.person, self.place, key, self.at, text, message_id=key, addressed=addressed, quotes=quotes  # type: ignore[arg-type]
         )  # fmt: skip

@@ -9,7 +9,6 @@ import pytest
 
 from memory.db import Database, value
 from memory.spending import Budgets, Limits, OverBudget, Price
-
 from tests.bot.dialogue import START, dialogue
 from tests.servers.model import Request, Step, reply
 

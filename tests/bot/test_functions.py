@@ -8,7 +8,6 @@ from bot.functions import ALL, SCHEMAS
 from memory import archival_storage
 from memory.db import Database
 from memory.working_context import SECTION_LIMITS, TASK_NOTES
-
 from tests.bot.dialogue import Dialogue, dialogue, results, seen
 from tests.servers.model import call, reply
 

@@ -12,10 +12,20 @@ from bot.engine.events import TryAgainLater
 from bot.llm import ModelClient
 from bot.processor import Endpoint
 from memory.db import Database
-
 from tests.bot.dialogue import SETTINGS, Dialogue, dialogue
 from tests.servers.model import (
-    EMPTY_CHOICES, MALFORMED, NULL_CHOICES, Answer, Gate, Request, Reset, ScriptedModel, Status, Step, Truncated, reply,
+    EMPTY_CHOICES,
+    MALFORMED,
+    NULL_CHOICES,
+    Answer,
+    Gate,
+    Request,
+    Reset,
+    ScriptedModel,
+    Status,
+    Step,
+    Truncated,
+    reply,
 )  # fmt: skip
 from tests.waiting import until
 

@@ -14,7 +14,6 @@ from memory.db import Database
 from memory.queue_manager import PRESSURE
 from memory.search import Query
 from memory.tokens import count
-
 from tests.bot.dialogue import SETTINGS, Dialogue, dialogue, seen
 from tests.servers.model import Answer, Gate, Request, Status, Step, call, reply
 from tests.waiting import until

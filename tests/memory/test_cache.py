@@ -15,7 +15,6 @@ from bot.embedded import Servers
 from bot.embedded.programs import find
 from memory.cache import Cache
 from memory.db import Database
-
 from tests.bot.dialogue import dialogue, seen
 from tests.servers.model import call, reply
 from tests.waiting import until

@@ -7,7 +7,6 @@ import pytest
 
 from memory.db import Database
 from memory.export import EXPORTED, LEFT_OUT
-
 from tests.bot.dialogue import dialogue
 from tests.conftest import Urls
 from tests.servers.model import call, reply

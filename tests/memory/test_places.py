@@ -6,7 +6,6 @@ import pytest
 
 from memory.db import Database
 from memory.places import strictest
-
 from tests.bot.dialogue import Dialogue, dialogue, results, seen
 from tests.servers.model import ScriptedModel, call, reply
 
@@ -87,7 +86,7 @@ async def test_a_row_marked_shareable_may_be_used_in_the_workspace(db: Database)
         agent = await room.rows("SELECT id FROM agents")
         async with db.agent(int(str(agent[0]["id"])), everything=True) as connection:
             await connection.execute("UPDATE passages SET shareable = true")
-        assert "Go" in results((await _asked(dm.elsewhere("lobby", "public"), dm.model)))[-1]
+        assert "Go" in results(await _asked(dm.elsewhere("lobby", "public"), dm.model))[-1]
 
 
 async def _asked(here: Dialogue, model: ScriptedModel):  # type: ignore[no-untyped-def]

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 60.0
+PATIENCE = 30.0
 
 
 def environment(data: Path, user: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -47,14 +47,13 @@ class Terminal:
 
     async def leave(self) -> str:
         """Close the pipe; returns what was still said. Fails on another exit code than 0."""
-        rest, _ = await self._end()
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        async with asyncio.timeout(PATIENCE):
+            out, _ = await self.process.communicate()
+        rest = out.decode()
         assert self.process.returncode == 0, rest
         return rest
-
-    async def _end(self) -> tuple[str, str]:
-        async with asyncio.timeout(PATIENCE):
-            out, err = await self.process.communicate()
-        return out.decode(), (err or b"").decode()
 
     def kill(self) -> None:
         """kill -9."""
