@@ -117,12 +117,13 @@ class ConsoleAdapter:
         out: TextIO | None = None,
     ) -> None:
         self.person = person
-        self.place = PlaceOf(PLATFORM, "", "", channel, "direct", name=person.name)
+        self.place = PlaceOf(PLATFORM, "", "", channel, "direct")
         self._name = printable(name)
         self._settled = settled
         self._lines = lines
         self._out = out
         self._working = 0
+        self._session: PromptSession[str] | None = None
         self._left = asyncio.Event()
 
     @property
@@ -145,14 +146,12 @@ class ConsoleAdapter:
             await self._settled()
 
     async def _interactive(self, receive: Receive, command: Command) -> None:
-        session: PromptSession[str] = PromptSession(history=InMemoryHistory(), erase_when_done=False)
+        self._session = PromptSession(history=InMemoryHistory(), reserve_space_for_menu=0)
         self._print(f"{self._name} is here. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
         with patch_stdout(raw=False):
             while not self._left.is_set():
                 try:
-                    line = await session.prompt_async(
-                        "> ", bottom_toolbar=self._toolbar, refresh_interval=0.3, handle_sigint=False
-                    )
+                    line = await self._session.prompt_async(self._prompt, handle_sigint=False)
                 except KeyboardInterrupt:
                     said = await command(self.person, self.place, "/stop")
                     self._print(said if self._working and said else "(Ctrl-D leaves.)")
@@ -177,8 +176,12 @@ class ConsoleAdapter:
             self._print(answer)
         return True
 
-    def _toolbar(self) -> str | None:
-        return f" {self._name} is thinking … (Ctrl-C stops)" if self._working else None
+    def _prompt(self) -> str:
+        return f"({self._name} is thinking; Ctrl-C stops) > " if self._working else "> "
+
+    def _redraw(self) -> None:
+        if self._session is not None:
+            self._session.app.invalidate()
 
     def _print(self, text: str) -> None:
         # Looked up at each call: while a prompt is open, standard output is the one that prints above it.
@@ -203,9 +206,11 @@ class ConsoleAdapter:
         @asynccontextmanager
         async def shown() -> AsyncIterator[None]:
             self._working += 1
+            self._redraw()
             try:
                 yield
             finally:
                 self._working -= 1
+                self._redraw()
 
         return shown()

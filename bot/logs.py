@@ -62,6 +62,7 @@ def configure(*, level: str = "info", style: Literal["text", "json"] = "text", f
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, _from_record],
+            pass_foreign_args=True,
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, nothing_said, last],
         )
     )
@@ -125,9 +126,10 @@ def _from_record(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     if record.exc_info:
         event["exc_info"] = record.exc_info
     if record.name.split(".")[0] not in OWN:
+        event.pop("positional_args", None)
         event["event"] = f"{record.module}:{record.lineno} {record.funcName}"
         return event
-    arguments = record.args
+    arguments = event.pop("positional_args", ())
     if arguments and "%" in str(record.msg):
         try:
             shortened = (

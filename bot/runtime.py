@@ -18,13 +18,14 @@ from bot import commands, prompts
 from bot.agent import Agent
 from bot.commands.context import Parts, find_agent
 from bot.engine import deadletters, inbox
+from bot.engine.events import Claim
 from bot.engine.outbox import OutboxSender
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.engine.signals import Outbound
 from bot.engine.timers import Ticker
 from bot.engine.upkeep import Upkeep
-from bot.engine.worker import Worker
+from bot.engine.worker import Turn, Worker
 from bot.executor import Bounds
 from bot.findings import StartError
 from bot.pressure import Pressure
@@ -108,7 +109,7 @@ class Runtime:
             intake: list[asyncio.Task[None]] = []
             senders: list[OutboxSender] = []
             if "worker" in only:
-                worker = Worker(services.db, self._queue, self._agent().turn, settings, now=now, outbound=self._outbound)
+                worker = Worker(services.db, self._queue, self._shown(self._agent().turn), settings, now=now, outbound=self._outbound)
                 workers.append(group.create_task(worker.run(), name="worker"))
                 background.append(group.create_task(EmbeddingFiller(services.db, services.meaning).run(), name="embeddings"))
             if "scheduler" in only:
@@ -126,6 +127,26 @@ class Runtime:
             for sender in senders:
                 await _last_round(sender)
             await _ended(background)
+
+    def _shown(self, turn: Turn) -> Turn:
+        """The turn, with a sign on the platform that the agent works at it, where one of this process's adapters serves the place."""
+        adapters = {adapter.platform: adapter for adapter in self._adapters}
+
+        async def shown(claim: Claim) -> None:
+            platform, channel = await self._target(claim) if adapters and claim.origin == "person" else ("", "")
+            adapter = adapters.get(platform)
+            if adapter is None or (adapter.channels is not None and channel not in adapter.channels):
+                return await turn(claim)
+            async with adapter.working(channel):
+                return await turn(claim)
+
+        return shown
+
+    async def _target(self, claim: Claim) -> tuple[str, str]:
+        async with self._services.db.agent(claim.agent, claim.place) as connection:
+            cursor = await connection.execute("SELECT platform, external_id FROM places WHERE id = %s", (claim.place,))
+            row = await cursor.fetchone()
+        return (row["platform"], row["external_id"]) if row else ("", "")
 
     def _agent(self) -> Agent:
         services, config = self._services, self._services.loaded.config

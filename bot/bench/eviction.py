@@ -50,11 +50,21 @@ class Teller:
 
     def __call__(self, request: Request) -> Answer:
         if request.for_summary:
-            lines = str(request.messages[-1]["content"]).split()
-            return Answer(" ".join(lines[-WORDS:]))
+            return Answer(summed_up(str(request.messages[-1]["content"])))
         if self.unasked:
             return Answer(calls=[Call(f"say_{hash(self.next):x}", "send_message", json.dumps({"text": self.next}))])
         return Answer(self.next)
+
+
+def summed_up(asked: str) -> str:
+    """The newest words of the old summary and the leaving messages, as many as a summary may have."""
+    said = []
+    for line in asked.splitlines():
+        try:
+            said.append(json.loads(line)["text"])
+        except (ValueError, KeyError, TypeError):
+            said.append(line)
+    return " ".join(" ".join(said).split()[-WORDS:])
 
 
 @dataclass(slots=True)

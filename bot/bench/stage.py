@@ -7,6 +7,7 @@ what the bot remembers.
 from __future__ import annotations
 
 import itertools
+import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -90,9 +91,10 @@ async def services_on(running: Servers, model_url: str, **sections: Mapping[str,
 
 @asynccontextmanager
 async def owning(running: Servers) -> AsyncIterator[psycopg.AsyncConnection[dict[str, Any]]]:
-    """A connection of the owner, who sees every row."""
+    """An administrator's connection to the bot's database: it sees every row and may copy rows in."""
+    [database] = re.findall("@/([^?]*)", running.owner_url)
     async with await psycopg.AsyncConnection.connect(
-        running.owner_url, autocommit=True, row_factory=dict_row, options="-c search_path=keepsake,procrastinate,public"
+        re.sub("@/[^?]*", f"@/{database}", running.admin_url), autocommit=True, row_factory=dict_row, options="-c search_path=keepsake,procrastinate,public"
     ) as connection:
         yield connection
 

@@ -40,15 +40,17 @@ async def accept(
     """
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
-    parent = None if place.parent is None else clean(place.parent)
     async with db.pool.connection() as connection, connection.transaction() as transaction:
         agent = await value(
             connection, "SELECT agent_of(%s, %s, %s, %s, %s, %s)",
-            (clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name), person.locale, person.timezone),
+            (
+                clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name),
+                _or_none(person.locale), _or_none(person.timezone),
+            ),
         )  # fmt: skip
         place_id = await value(
             connection, "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s)",
-            (place.platform, place.realm, place.workspace, clean(place.external_id), place.kind, clean(place.name), parent, agent),
+            (place.platform, place.realm, place.workspace, clean(place.external_id), place.kind, clean(place.name), _or_none(place.parent), agent),
         )  # fmt: skip
         await connection.execute("SELECT conversation_of(%s, %s)", (agent, place_id))
         event_id = await _store(
@@ -102,6 +104,10 @@ async def _store(
         await queue.defer_wake(connection, agent)
     event_id: int | None = row["event_id"]
     return event_id
+
+
+def _or_none(text: str | None) -> str | None:
+    return None if text is None else clean(text)
 
 
 def _payload(incoming: Incoming) -> dict[str, Any]:

@@ -235,17 +235,22 @@ async def test_a_reply_is_sent_at_once_here_without_and_elsewhere_with_a_notific
         await until(lambda: here.serves("test", "a"))
         await answer(engine, "here", "a", outbound=here)
         await until(lambda: len(platform.shown) == 1, timeout=2)
-        await until(
-            lambda: engine.column(
-                "SELECT 1 FROM pg_stat_activity WHERE query = 'LISTEN keepsake_outbox' AND usename = 'keepsake_bot'"
-            )
-        )
+        await until(lambda: _listens(engine))
         await engine.look("SELECT 1")
         assert notified == []
         await answer(engine, "elsewhere", "a")
         await until(lambda: len(platform.shown) == 2, timeout=2)
         await engine.look("SELECT 1")
         assert notified == ["test"]
+
+
+async def _listens(engine: World) -> object:
+    async with engine.db.bare() as connection:
+        return await (
+            await connection.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE query = 'LISTEN keepsake_outbox' AND datname = current_database()"
+            )
+        ).fetchone()
 
 
 async def test_a_row_erased_while_claimed_is_forgotten(engine: World) -> None:

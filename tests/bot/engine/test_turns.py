@@ -10,9 +10,10 @@ import pytest
 
 from bot.engine import turns
 from bot.engine.deadletters import dead_letters, replay
-from bot.engine.events import ContextChanged, StaleTurn, TurnCancelled
+from bot.engine.events import Claim, ContextChanged, StaleTurn, TurnCancelled
+from bot.engine.inbox import Accepted
 from memory.db import value
-from tests.bot.engine.world import NOW, World, message, place
+from tests.bot.engine.world import NOW, World, place
 
 
 async def test_a_run_ends_where_place_origin_or_kind_change(engine: World) -> None:
@@ -233,31 +234,37 @@ async def test_stop_cancels_what_waits_and_what_runs(engine: World) -> None:
 
 
 async def test_stop_and_a_step_at_once_do_not_deadlock(engine: World) -> None:
-    accepted = await engine.say("a")
-    claim = await engine.claim(accepted.agent)
-
-    async def stop() -> None:
+    async def stop(accepted: Accepted) -> None:
         async with engine.db.bare() as connection:
             await connection.execute("SELECT cancel_work(%s, %s, %s)", (accepted.agent, accepted.place_id, NOW))
 
-    async def steps() -> None:
-        for _ in range(20):
-            async with turns.step(engine.db, claim, now=NOW) as step:
-                await step.reply("x")
+    async def commit(claim: Claim, begun: asyncio.Event) -> None:
+        async with turns.step(engine.db, claim, now=NOW) as step:
+            await step.reply("x")
+            begun.set()
 
-    async with asyncio.timeout(10):
-        outcomes = await asyncio.gather(steps(), *(stop() for _ in range(10)), return_exceptions=True)
-    assert {type(outcome) for outcome in outcomes} <= {type(None), TurnCancelled}
+    async def both(user: str) -> list[BaseException | None]:
+        accepted = await engine.say("a", user)
+        claim, begun = await engine.claim(accepted.agent), asyncio.Event()
+        step = asyncio.create_task(commit(claim, begun))
+        await begun.wait()
+        return await asyncio.gather(step, stop(accepted), stop(accepted), return_exceptions=True)
+
+    async with asyncio.timeout(20):
+        for number in range(30):
+            outcomes = await both(f"user{number}")
+            assert {type(outcome) for outcome in outcomes} <= {type(None), TurnCancelled}
 
 
 async def test_erasing_during_a_turn_waits_for_the_step_and_ends_the_turn(engine: World) -> None:
     accepted = await engine.say("a")
     claim = await engine.claim(accepted.agent)
     async with turns.step(engine.db, claim, now=NOW) as step:
-        await step.reply("x")
+        # Nothing was inserted yet, so no foreign key holds the agent's row: the step does.
         erasing = asyncio.create_task(engine.look("SELECT erase_agent(%s, 'person', 'k', %s)", accepted.agent, NOW))
         _, pending = await asyncio.wait({erasing}, timeout=0.2)
         assert pending
+        await step.reply("x")
     await erasing
     with pytest.raises(StaleTurn):
         async with turns.step(engine.db, claim, now=NOW):
@@ -274,4 +281,3 @@ async def test_giving_up_tells_the_person_and_keeps_the_reason(engine: World) ->
     assert await engine.column("SELECT body FROM outbox ORDER BY id") == ["This takes longer.", "Sorry."]
     assert [letter.last_error for letter in await dead_letters(engine.db)] == ["ModelUnavailable"]
     assert await engine.one("SELECT wake FROM agents") is False
-    assert message("x").kind == "message"

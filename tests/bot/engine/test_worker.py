@@ -199,30 +199,33 @@ async def _answered(engine: World, text: str) -> bool:
 
 
 async def test_stop_ends_a_turn_in_flight_at_once_from_another_process(engine: World) -> None:
-    stopped = asyncio.Event()
+    stopped: list[int] = []
 
     async def think(claim: Claim) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            stopped.set()
+            stopped.append(claim.agent)
 
-    turn = Turns(engine, [think])
+    turn = Turns(engine, [think, think])
     async with working(engine, turn):
-        accepted = await engine.say("long question")
-        other = await engine.say("unrelated", where=place("channel", "public"))
-        await until(lambda: turn.seen)
-        # A stop at another place leaves this one alone.
-        await engine.look("SELECT cancel_work(%s, %s, now())", accepted.agent, other.place_id)
-        await engine.look("SELECT cancel_work(%s, %s, now())", accepted.agent, accepted.place_id)
-        async with asyncio.timeout(5):
-            await stopped.wait()
-        await until(engine.at_rest)
+        ada = await engine.say("long question")
+        bob = await engine.say("another", user="bob")
+        elsewhere = await engine.say("unrelated", where=place("channel", "public"))
+        await until(lambda: len(turn.seen) == 2)
+        # A stop at another place of hers leaves Ada's turn alone, as the stop of Bob's turn, heard later, shows.
+        await engine.look("SELECT cancel_work(%s, %s, now())", ada.agent, elsewhere.place_id)
+        await engine.look("SELECT cancel_work(%s, %s, now())", bob.agent, bob.place_id)
+        await until(lambda: stopped, timeout=5)
+        assert stopped == [bob.agent]
+        await engine.look("SELECT cancel_work(%s, %s, now())", ada.agent, ada.place_id)
+        await until(engine.at_rest, timeout=5)
         await engine.say("next")
         await until(engine.at_rest)
-    assert turn.seen == [["long question"], ["next"]]
-    assert await engine.column("SELECT status FROM events ORDER BY seq") == [3, 3, 1]
-    assert await engine.column("SELECT state FROM turns ORDER BY id") == ["cancelled", "done"]
+    assert stopped == [bob.agent, ada.agent]
+    assert turn.seen[2:] == [["next"]]
+    assert await engine.column("SELECT status FROM events WHERE agent_id = %s ORDER BY seq", ada.agent) == [3, 3, 1]
+    assert await engine.column("SELECT state FROM turns WHERE agent_id = %s ORDER BY id", ada.agent) == ["cancelled", "done"]
 
 
 async def test_stop_before_the_turn(engine: World) -> None:

@@ -1,0 +1,97 @@
+"""The whole bot running in this process, fed and listened to by a minimal adapter: inbox, worker, agent, outbox and everything beside."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from datetime import timedelta
+
+from adapters.base import Command, Incoming, Outgoing, Person, PlaceOf, Receive
+from bot.bench.bulk import Owner
+from bot.bench.stage import PLATFORM
+from bot.engine.settings import EngineSettings
+from bot.runtime import PARTS, assembled, now
+from bot.services import Services
+from memory.db import value
+
+PATIENCE = 600.0
+
+
+class StopwatchAdapter:
+    """The platform: `ask` says something to the bot and returns when its answer was handed over, by the clock."""
+
+    platform = PLATFORM
+    channels = None
+    limit = 100_000
+
+    def __init__(self) -> None:
+        self._receive: asyncio.Future[Receive] = asyncio.get_running_loop().create_future()
+        self._waiting: dict[str, asyncio.Future[float]] = {}
+        self._numbers = itertools.count(1)
+
+    async def run(self, receive: Receive, command: Command) -> None:
+        """Lets `ask` use `receive`, until cancelled."""
+        self._receive.set_result(receive)
+        await asyncio.Event().wait()
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """The clock stops here."""
+        at = time.perf_counter()
+        answered = self._waiting.pop(outgoing.channel, None)
+        if answered is not None and not answered.done():
+            answered.set_result(at)
+        return str(outgoing.outbox_id)
+
+    async def find(self, outgoing: Outgoing) -> str | None:
+        """Nothing is ever found."""
+        return None
+
+    def working(self, channel: str) -> AbstractAsyncContextManager[None]:
+        """Shows nothing."""
+        return nullcontext()
+
+    async def say(self, user: str, text: str) -> asyncio.Future[float]:
+        """Take a message in; the result comes when its answer is handed over."""
+        receive = await self._receive
+        answered: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._waiting[user] = answered
+        key = f"{user}-{next(self._numbers)}"
+        await receive(
+            Incoming(
+                "message", Person(PLATFORM, "", user, "Ada", timezone="UTC"), PlaceOf(PLATFORM, "", "", user, "direct", "Ada"), key, now(), text,
+                message_id=key,
+            )
+        )  # fmt: skip
+        return answered
+
+    async def ask(self, user: str, text: str) -> float:
+        """Seconds from the message to its answer."""
+        began = time.perf_counter()
+        async with asyncio.timeout(PATIENCE):
+            return await (await self.say(user, text)) - began
+
+
+@asynccontextmanager
+async def running_bot(services: Services, settings: EngineSettings) -> AsyncIterator[StopwatchAdapter]:
+    """The bot with all its parts and one adapter, until the block ends."""
+    adapter, stop = StopwatchAdapter(), asyncio.Event()
+    async with assembled(services, [adapter], settings=settings, burst=timedelta()) as runtime:
+        task = asyncio.create_task(runtime.run(PARTS, stop))
+        try:
+            yield adapter
+        finally:
+            stop.set()
+            await task
+
+
+async def at_rest(owner: Owner) -> None:
+    """Returns when nothing is waiting, running or being sent any more."""
+    while await value(
+        owner,
+        """SELECT (SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))
+             + (SELECT count(*) FROM outbox WHERE state IN ('waiting', 'sending'))""",
+    ):
+        await asyncio.sleep(0.002)

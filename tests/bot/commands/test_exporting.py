@@ -1,0 +1,63 @@
+"""/memory export, and the walk over the real schema: no personal table or column is left out without a reason."""
+
+import json
+import stat
+from pathlib import Path
+
+from adapters.base import PlaceOf
+from memory.db import Database
+from memory.export import EXPORTED, LEFT_OUT, PLACES
+from tests.bot.commands.conftest import Opener
+from tests.servers.model import call, reply
+
+FACT = reply(None, call("working_context_append", request_heartbeat=True, section="profile", content="Has a dog called Biscuit."))
+DONE = reply("Noted. ✓")
+
+
+async def test_files_are_private_complete_and_never_overwritten(desk: Opener, tmp_path: Path) -> None:
+    async with desk(FACT, DONE) as one:
+        await one.talk.hear("My dog is called Biscuit. \u2603")
+        for _ in range(2):
+            said = await one.type("/memory export")
+        files = sorted((tmp_path / "exports").iterdir())
+        assert len(files) == 4
+        assert all(str(file) in said for file in files if "-2." in file.name)
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        data = json.loads(next(file for file in files if file.suffix == ".json").read_text())
+        assert data["format"] == "keepsake-export-1"
+        assert [row["content"] for row in data["working_context"]] == ["Has a dog called Biscuit."]
+        assert {"My dog is called Biscuit. \u2603", "Noted. ✓"} <= {row["content"] for row in data["messages"]}
+        assert data["identities"][0]["user_id"] == "ada"
+        assert data["places"][0]["external_id"] == "ada"
+        readable = next(file for file in files if file.suffix == ".md").read_text()
+        assert "- (profile) Has a dog called Biscuit." in readable
+        assert "**Ada**: My dog is called Biscuit." in readable
+
+
+async def test_elsewhere_it_is_text(desk: Opener) -> None:
+    async with desk(DONE) as one:
+        one.talk.place = PlaceOf("discord", "", "", "dm", "direct")
+        await one.talk.hear("Hello there.")
+        assert (await one.type("/memory export")).startswith("# What the bot remembers about you")
+
+
+async def test_every_personal_table_and_column_is_exported_or_left_out_for_a_reason(db: Database) -> None:
+    async with db.bare() as connection:
+        rows = await (
+            await connection.execute(
+                """SELECT c.relname AS table_name, a.attname AS column_name FROM pg_class c
+                   JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+                   WHERE n.nspname = 'keepsake' AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped"""
+            )
+        ).fetchall()
+    columns: dict[str, set[str]] = {}
+    for row in rows:
+        columns.setdefault(row["table_name"], set()).add(row["column_name"])
+    personal = {table for table, names in columns.items() if "agent_id" in names} | {"agents"}
+    for table in personal - set(LEFT_OUT):
+        assert table in EXPORTED, f"{table} holds personal data: export it, or say in LEFT_OUT why not"
+        for column in columns[table] - set(EXPORTED[table]) - {"agent_id"}:
+            assert LEFT_OUT.get(f"{table}.{column}"), f"{table}.{column}: export it, or say in LEFT_OUT why not"
+    for table, names in {**EXPORTED, "places": PLACES}.items():
+        assert set(names) <= columns[table]
+    assert {name.split(".")[0] for name in LEFT_OUT} <= personal

@@ -1,0 +1,151 @@
+"""The command line as operators run it: real processes, exit codes, one line for what they can mend."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from bot import cli
+from tests.conftest import Urls
+from tests.scenarios.terminal import run
+from tests.servers.model import unused_port
+
+
+@pytest.fixture(scope="module")
+def data() -> Iterator[Path]:
+    top = Path(tempfile.mkdtemp(prefix="ks-cli-"))
+    top.chmod(0o711)
+    yield top / "data"
+    shutil.rmtree(top, ignore_errors=True)
+
+
+def command_lines() -> list[str]:
+    """All commands, as `bot ...`."""
+    found = []
+    for name, command in get_command(cli.app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found += [f"bot {name} {sub}" for sub in inner] if inner else [f"bot {name}"]
+    return found
+
+
+async def test_help_shows_every_command_with_an_example(data: Path) -> None:
+    code, out, _ = await run(data, "--help", COLUMNS="120")
+    assert code == 0
+    for line in command_lines():
+        assert any(example.startswith(line) or f"| {line}" in example for example, _ in cli.EXAMPLES), f"no example of {line}"
+    for example, _ in cli.EXAMPLES:
+        assert example in out
+
+
+async def test_every_command_has_help_with_its_own_example(data: Path) -> None:
+    for name, command in get_command(cli.app).commands.items():  # type: ignore[attr-defined]
+        for one in getattr(command, "commands", {name: command}).values():
+            assert one.help, one.name
+            assert one.epilog, one.name
+            assert one.epilog.startswith("Example: "), one.name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting", "said"),
+    [
+        (("chat",), {"KEEPSAKE__MODEL__CHTA": "x"}, "KEEPSAKE__MODEL__CHTA: no such key"),
+        (("doctor",), {"KEEPSAKE__TURN__PASSES": "x"}, "turn.passes: must be a whole number"),
+        (("run",), {"KEEPSAKE__MODEL__API_KEY_ENV": "NOPE", "KEEPSAKE__MODEL__CHAT": "x"}, "model.api_key_env"),
+        (("--config", "/nowhere.yaml", "users"), {}, "/nowhere.yaml: no such file"),
+        (("run", "--only", "everything"), {}, "--only: there is no part everything"),
+        (("bench", "nothing", "--data", "/"), {}, "bench: there is no nothing. There is:"),
+        (("migrate",), {"KEEPSAKE__DATABASE__URL": "postgresql://keepsake_bot:a@h/d"}, "--admin-url-env"),
+        (("backup", "--admin-url-env", "NOPE"), {"KEEPSAKE__DATABASE__URL": "postgresql://keepsake_bot:a@h/d"}, "NOPE is not set"),
+        (("chat",), {"KEEPSAKE_DATA": "/proc/nothing"}, "KEEPSAKE_DATA"),
+    ],
+)
+async def test_a_fault_of_the_operators_is_one_line_and_exit_code_2(
+    data: Path, arguments: tuple[str, ...], setting: dict[str, str], said: str
+) -> None:
+    code, out, err = await run(data, *arguments, **setting)
+    assert (code, out) == (2, "")
+    [line] = err.splitlines()
+    assert line.startswith("bot: ")
+    assert said in line
+
+
+async def test_an_unreachable_service_is_one_line(data: Path) -> None:
+    port = unused_port()
+    external = {"KEEPSAKE__DATABASE__URL": f"postgresql://keepsake_bot:hunter2@127.0.0.1:{port}/keepsake", "KEEPSAKE__REDIS__URL": "redis://127.0.0.1:1/0"}
+    code, _, err = await run(data, "users", **external)
+    assert code == 2
+    [line] = err.splitlines()
+    assert "database.url: cannot be reached" in line
+    assert "hunter2" not in line
+
+
+async def test_an_unreachable_redis_and_a_wrong_role_are_refused(data: Path, urls: Urls) -> None:
+    redis = {"KEEPSAKE__REDIS__URL": f"redis://127.0.0.1:{unused_port()}/0"}
+    code, _, err = await run(data, "users", KEEPSAKE__DATABASE__URL=urls.bot, **redis)
+    assert (code, "redis.url: cannot be reached" in err) == (2, True)
+    code, _, err = await run(data, "users", KEEPSAKE__DATABASE__URL=urls.admin, **redis)
+    assert code == 2
+    assert "is a superuser" in err
+    assert "keepsake_bot" in err
+
+
+async def test_the_operators_day(data: Path) -> None:
+    code, out, err = await run(data, "chat", user="ada", given="My name is Ada.\n")
+    assert code == 0, err
+
+    code, out, err = await run(data, "users")
+    assert code == 0, err
+    assert "console::ada" in out
+
+    code, out, err = await run(data, "doctor")
+    assert code == 0, out
+    assert "All is well." in out
+    assert "✗" not in out
+
+    code, out, err = await run(data, "memory", "view", "ada")
+    assert code == 0, err
+    assert "Name: Ada" in out
+    assert "operator: memory view" in out
+
+    code, out, err = await run(data, "memory", "view", "nobody")
+    assert code == 2
+    assert "nobody: is nobody the bot knows" in err
+
+    code, out, err = await run(data, "memory", "export", "console::ada")
+    assert code == 0, err
+    written = Path(next(line for line in out.splitlines() if line.endswith(".json")).strip())
+    assert json.loads(written.read_text())["working_context"]
+
+    code, out, err = await run(data, "backup", str(data.parent / "saved.dump"))
+    assert code == 0, err
+    assert (data.parent / "saved.dump").stat().st_mode & 0o777 == 0o600
+
+    code, out, err = await run(data, "memory", "delete", "ada", given="n\n")
+    assert code == 1
+    code, out, err = await run(data, "memory", "delete", "ada", "--yes")
+    assert code == 0, err
+    assert "found nothing left" in out
+    assert (await run(data, "users"))[1].strip() == "Nobody yet."
+
+    code, out, err = await run(data, "restore", str(data.parent / "saved.dump"), "--replace")
+    assert code == 0, err
+    assert "console::ada" in (await run(data, "users"))[1]
+
+    assert (await run(data, "dead-letters", "list"))[1].strip() == "No dead letters."
+    assert "no such dead letter" in (await run(data, "dead-letters", "replay", "7"))[1]
+    assert (await run(data, "dead-letters", "replay"))[0] == 2
+    assert (await run(data, "migrate"))[1].strip() == "Nothing to do."
+    assert (await run(data, "version"))[1].startswith("keepsake ")
+
+
+def test_unexpected_faults_are_a_class_and_a_pointer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli._told(ExceptionGroup("several", [ZeroDivisionError("secret words")])) == 1
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError" in said
+    assert "KEEPSAKE_DEBUG=1" in said
+    assert "secret words" not in said
+    assert cli._told(KeyboardInterrupt()) == 130

@@ -1,0 +1,232 @@
+"""The configuration: each fault is one line that names the key and the remedy; every key is documented and can be overridden."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot import config
+from bot.config import ConfigError, load
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = {
+    "data.folder": "elsewhere",
+    "database.url": "postgresql://keepsake_bot@db/keepsake",
+    "database.pool": "7",
+    "redis.url": "redis://cache:6379/0",
+    "model.base_url": "http://127.0.0.1:11434/v1",
+    "model.api_key_env": "SOME_KEY",
+    "model.chat": "llama",
+    "model.summary": "small",
+    "model.filter": "tiny",
+    "model.embedding": "embed",
+    "model.fallback": "spare",
+    "model.fallback_url": "http://127.0.0.1:8000/v1",
+    "model.fallback_key_env": "SOME_KEY",
+    "model.calls": "schema",
+    "model.timeout": "33",
+    "model.temperature": "0.5",
+    "context.budget": "9000",
+    "context.reply_reserve": "700",
+    "context.warning": "0.6",
+    "context.flush": "0.9",
+    "context.evict": "0.4",
+    "context.fixed_limit": "0.5",
+    "turn.passes": "5",
+    "turn.memory_calls": "2",
+    "turn.memory_writes": "1",
+    "turn.seconds": "60",
+    "turn.tokens": "5000",
+    "budget.person_tokens": "1000",
+    "budget.person_money": "0.5",
+    "budget.bot_tokens": "9000",
+    "budget.bot_money": "7",
+    "budget.prices": '{"gpt": {"prompt": 1.0, "cached": 0.5, "completion": 4.0}}',
+    "engine.debounce": "0.5",
+    "engine.debounce_cap": "8",
+    "engine.attempts": "2",
+    "engine.give_up_hours": "3",
+    "engine.concurrency": "4",
+    "engine.shutdown_grace": "1",
+    "persona.file": str(ROOT / "bot" / "prompts" / "persona.yaml"),
+    "console.user": "ada",
+    "access.operators": "console::ada,discord::42",
+    "log.level": "debug",
+    "log.format": "json",
+    "health.bind": "127.0.0.1:8080",
+}
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No setting of the machine reaches a test."""
+    for name in list(os.environ):
+        if name.upper().startswith("KEEPSAKE"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    return file
+
+
+def fault(tmp_path: Path, text: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(written(tmp_path, text))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_nothing_is_needed() -> None:
+    loaded = load()
+    assert loaded.rehearsal
+    assert loaded.embedded
+    assert loaded.data == Path.cwd() / "data"
+    assert loaded.persona.name == "Mika"
+
+
+def test_the_file_at_the_root_documents_every_key_with_its_default() -> None:
+    text = (ROOT / "config.yaml").read_text()
+    values = yaml.safe_load(text)
+    assert [f"{section}.{key}" for section, keys in values.items() for key in keys] == list(config.keys())
+    assert load(ROOT / "config.yaml").config == load().config
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("  ") and ":" in line and not line.lstrip().startswith("#"):
+            assert lines[number - 1].lstrip().startswith("#"), f"no comment above {line}"
+
+
+def test_every_key_has_an_example_here() -> None:
+    assert set(EXAMPLES) == set(config.keys())
+
+
+@pytest.mark.parametrize("key", config.keys())
+def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPSAKE__" + key.replace(".", "__").upper(), EXAMPLES[key])
+    if key.startswith("model."):
+        monkeypatch.setenv("KEEPSAKE__MODEL__CHAT", EXAMPLES["model.chat"])
+        monkeypatch.setenv("SOME_KEY", "secret")
+    if key.endswith("_money"):
+        monkeypatch.setenv("KEEPSAKE__BUDGET__PRICES", EXAMPLES["budget.prices"])
+    section, name = key.split(".")
+    found = load().config.model_dump(mode="json")[section][name]
+    if isinstance(found, dict):
+        found = json.dumps(found)
+    shown = ",".join(found) if isinstance(found, list) else str(found)
+    assert shown.removesuffix(".0") == EXAMPLES[key]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "remedy"),
+    [
+        ("modle:\n  chat: a\n", "modle: no such key (perhaps model is meant)", "correct its name"),
+        ("model:\n  chta: a\n", "model.chta: no such key (perhaps model.chat is meant)", "correct its name"),
+        ("model:\n  timeout: soon\n", "model.timeout: must be a number", "Correct it in config.yaml"),
+        ("model:\n  chat: [a]\n", "model.chat: must be a text", "Correct it"),
+        ("model: gpt\n", "model: must be a section", "Correct it"),
+        ("model:\n  calls: maybe\n", "model.calls: must be 'auto', 'native' or 'schema'", "Correct it"),
+        ("model:\n  base_url: localhost\n  chat: a\n", "model.base_url: must be an address", "http://"),
+        ("model:\n  base_url: http://x/v1\n", "model.chat: is empty", "Name the chat model"),
+        ("model:\n  api_key_env: MISSING\n  chat: a\n", "model.api_key_env", "MISSING is not set"),
+        ("model:\n  api_key_env: sk-123/45\n  chat: a\n", "model.api_key_env", "never the key itself"),
+        ("database:\n  url: mysql://x\n", "database.url", "postgresql://"),
+        ("redis:\n  url: http://x\n", "redis.url", "redis://"),
+        ("context:\n  warning: 1.5\n", "context.warning: must be less than or equal to 1", "Correct it"),
+        ("context:\n  warning: .nan\n", "context.warning: must be", "Correct it"),
+        ("context:\n  warning: 0.9\n  flush: 0.8\n", "context.warning: must be below context.flush", "Lower"),
+        ("context:\n  budget: 2000\n", "context.reply_reserve", "Lower it"),
+        ("turn:\n  passes: 0\n", "turn.passes: must be greater than or equal to 1", "Correct it"),
+        ("turn:\n  passes: 1.5\n", "turn.passes: must be a whole number", "Correct it"),
+        ("engine:\n  debounce: 9\n", "engine.debounce_cap", "Raise it"),
+        ("persona:\n  file: nowhere.yaml\n", "persona.file", "does not exist"),
+        ("console:\n  user: a b\n", "console.user", "without blanks"),
+        ("access:\n  operators: [ada]\n", "access.operators", "platform:workspace:user"),
+        ("health:\n  bind: here\n", "health.bind", "host:port"),
+        ("log:\n  level: loud\n", "log.level", "must be 'debug'"),
+        ("model:\n  chat: a\n  chat: b\n", "model.chat stands there twice", "line 3"),
+        ("model: [\n", "line 2 is no valid YAML", "Correct it there"),
+        ("- a\n", "config.yaml: must hold", "See the config.yaml"),
+    ],
+)
+def test_each_fault_names_the_key_and_the_remedy(text: str, key: str, remedy: str, tmp_path: Path) -> None:
+    said = fault(tmp_path, text)
+    assert key in said
+    assert remedy in said
+
+
+def test_several_faults_are_the_first_and_a_count(tmp_path: Path) -> None:
+    assert fault(tmp_path, "turn:\n  passes: 0\nlog:\n  level: loud\n").endswith("(and 1 more)")
+
+
+@pytest.mark.parametrize("name", ["KEEPSAKE__MODEL__CHTA", "KEEPSAKE__MODEL", "keepsake__nothing__at", "KEEPSAKE__MODEL__CHAT__MORE"])
+def test_an_environment_name_that_matches_no_key_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "x")
+    with pytest.raises(ConfigError, match=f"^{name}: no such key.*Unset this environment variable"):
+        load()
+
+
+def test_a_wrong_value_in_the_environment_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPSAKE__TURN__PASSES", "many")
+    with pytest.raises(ConfigError, match=r"turn\.passes: .*environment variable KEEPSAKE__TURN__PASSES"):
+        load()
+
+
+def test_no_fault_quotes_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = fault(tmp_path, "model:\n  api_key_env: 'sk secret'\n  timeout: hunter2\ndatabase:\n  url: x://u:hunter2@h\n")
+    assert "secret" not in said
+    assert "hunter2" not in said
+    monkeypatch.setenv("KEEPSAKE__DATABASE__URL", "hunter2")
+    with pytest.raises(ConfigError) as caught:
+        load()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        load(tmp_path / "none.yaml")
+    monkeypatch.setenv("KEEPSAKE_CONFIG", str(tmp_path / "none.yaml"))
+    with pytest.raises(ConfigError, match="no such file"):
+        load()
+
+
+def test_keepsake_data_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(tmp_path, "data:\n  folder: here\n")
+    assert load(file).data == tmp_path / "here"
+    monkeypatch.setenv("KEEPSAKE_DATA", str(tmp_path / "there"))
+    assert load(file).data == tmp_path / "there"
+
+
+def test_a_key_alone_means_openai(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MY_KEY", "secret")
+    loaded = load(written(tmp_path, "model:\n  api_key_env: MY_KEY\n  chat: gpt\n"))
+    assert (loaded.model_url, loaded.key, loaded.rehearsal) == ("https://api.openai.com/v1", "secret", False)
+
+
+def test_an_empty_section_is_its_defaults(tmp_path: Path) -> None:
+    assert load(written(tmp_path, "model:\n")).config.model.timeout == 120
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("character: kind\n", "persona.file: name: is missing"),
+        ("name: A\ncharacter: b\nmood: c\n", "persona.file: mood: no such key"),
+        ("name: A\ncharacter: b\nemergency:\n- when: x\n", "persona.file: emergency.0.say: is missing"),
+        ("name: A\ncharacter: b\nlanguages: English\n", "persona.file: languages: must be a valid tuple"),
+    ],
+)
+def test_a_wrong_persona_is_a_line_too(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(text)
+    assert said in fault(tmp_path, "persona:\n  file: p.yaml\n")
+
+
+def test_the_persona_in_words(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("name: Nora\ncharacter: You are kind.\nlimits: [Never lie.]\nemergency: [{when: it burns, say: Run!}]\n")
+    text = load(written(tmp_path, "persona:\n  file: p.yaml\n")).persona.text
+    assert "Your name is Nora." in text
+    assert "- Never lie." in text
+    assert "When it burns, say: Run!" in text

@@ -1,0 +1,62 @@
+"""Postgres is killed in the middle of a turn and comes back: the turn is answered once, and what is said afterwards too."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.embedded import Servers, attach
+from bot.engine.events import Claim
+from memory.migrations import migrate
+from tests.bot.engine.world import Turns, working, world
+from tests.waiting import until
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    top = Path(tempfile.mkdtemp(prefix="ks-restart-"))
+    top.chmod(0o711)
+    yield top / "data"
+    shutil.rmtree(top, ignore_errors=True)
+
+
+def postmaster(folder: Path) -> int:
+    return int(next(folder.rglob("postmaster.pid")).read_text().split("\n", 1)[0])
+
+
+async def test_a_turn_survives_its_database(folder: Path) -> None:
+    first = await asyncio.to_thread(attach, folder)
+    servers: Servers = first.servers
+    try:
+        await asyncio.to_thread(migrate, servers.owner_url)
+        again = asyncio.Event()
+
+        async def think(claim: Claim) -> None:
+            await again.wait()
+
+        async with world(servers.bot_url, servers.owner_url) as engine:
+            turn = Turns(engine, [think])
+            async with working(engine, turn):
+                await engine.say("before")
+                await until(lambda: turn.seen)
+                os.kill(postmaster(folder), signal.SIGKILL)
+                second = await asyncio.to_thread(attach, folder)
+                try:
+                    again.set()
+                    await engine.say_until_taken("after")
+                    async with world(servers.bot_url, servers.owner_url) as fresh:
+                        await until(fresh.at_rest, timeout=40)
+                        bodies = await fresh.column("SELECT body FROM outbox ORDER BY id")
+                        assert await fresh.column("SELECT attempts FROM events ORDER BY seq") == [1, 1]
+                finally:
+                    second.release()
+        assert bodies == ["re before", "re after"]
+    finally:
+        first.release()
