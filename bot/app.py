@@ -29,8 +29,9 @@ from bot.embedded import EmbeddedError
 from bot.engine.queue import Queue
 from bot.findings import Finding, StartError, wrong
 from bot.health import Health
-from bot.runtime import PARTS, assembled, engine_settings, now, parts_for, settled, slot
+from bot.runtime import PARTS, assembled, engine_settings, now, parts_for
 from bot.services import Progress, Services, addresses, embedder_for, model_client, opened
+from bot.waiting import settled, slot
 from memory.db import Database
 
 __all__ = ["PARTS", "chat", "examine", "measure", "operating", "serve"]

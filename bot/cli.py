@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Coroutine
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -53,7 +54,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-DEBUG = os.environ.get("KEEPSAKE_DEBUG", "") not in ("", "0")
 
 
 @app.callback()
@@ -139,11 +139,12 @@ def version() -> None:
 
 def main() -> None:
     """The entry point."""
+    logs.configure(level="warning")
     try:
         app()
-    except BaseException as error:
-        if DEBUG or isinstance(error, SystemExit):
-            raise
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the last resort: an operator reads a line, not a traceback
         sys.exit(_told(error))
 
 
@@ -162,6 +163,8 @@ def _told(error: BaseException) -> int:
         print("bot: the database does not answer. Run `bot doctor`.", file=sys.stderr)  # noqa: T201
         return 2
     logging.getLogger("bot.cli").error("unexpected fault", exc_info=error)
+    if os.environ.get("KEEPSAKE_DEBUG", "") not in ("", "0"):
+        traceback.print_exception(error)
     where = f"{logs.file()} tells where" if logs.file() else "the line above tells where"
     said = f"bot: stopped by an unexpected fault ({type(error).__name__}); {where}. KEEPSAKE_DEBUG=1 shows the traceback."
     print(said, file=sys.stderr)  # noqa: T201

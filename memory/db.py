@@ -15,6 +15,8 @@ from psycopg_pool import AsyncConnectionPool
 
 Connection = AsyncConnection[DictRow]
 SEARCH_PATH = "keepsake,procrastinate,public"
+# A process that is frozen in a transaction would keep its row locks from everybody else.
+_OPTIONS = f"-c search_path={SEARCH_PATH} -c idle_in_transaction_session_timeout=60s"
 
 
 async def _configure(connection: Connection) -> None:
@@ -33,7 +35,7 @@ class Database:
         # A liveness check per checkout costs a round trip; the worker and the senders survive a broken connection instead.
         self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url, min_size=2, max_size=size, open=False, configure=_configure, timeout=30.0,
-            kwargs={"row_factory": dict_row, "options": f"-c search_path={SEARCH_PATH}", "application_name": "keepsake",
+            kwargs={"row_factory": dict_row, "options": _OPTIONS, "application_name": "keepsake",
                     "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3},
         )  # fmt: skip
 

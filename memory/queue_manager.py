@@ -23,6 +23,13 @@ PRESSURE = (
 )
 
 
+_EVENTS = {
+    "retry": "The person asks you to answer their last message once more, in another way.",
+    "join": "The person joined this place.",
+    "login": "The person came online.",
+}
+
+
 class Incoming(Protocol):
     """What the queue manager needs of an event (the engine's `Event`)."""
 
@@ -46,11 +53,19 @@ def drafts_of(event: Incoming) -> list[Draft]:
     ]
     if event.kind == "message":
         own = Draft(
-            "user", "message", payload["text"] if payload["text"].strip() else "(no text)", payload.get("author_id", ""), payload.get("author_name", ""),
-            platform_id=payload.get("message_id"), event_id=event.id,
+            "user", "message", payload["text"] if payload["text"].strip() else "(no text)", payload.get("author_id", ""),
+            payload.get("author_name", ""), platform_id=payload.get("message_id"), event_id=event.id,
         )  # fmt: skip
         return [*made, own]
-    return [*made, Draft("user", "event", payload.get("text") or f"Event: {event.kind}.", event_id=event.id)]
+    return [*made, Draft("user", "event", _happened(event), event_id=event.id)]
+
+
+def _happened(event: Incoming) -> str:
+    """What an event is in words, for the model."""
+    if event.kind == "timer":
+        again = f", every {event.payload['every']}" if event.payload.get("every") else ""
+        return f"Timer is due ({event.payload.get('timer', 'reminder')}{again}): {event.payload.get('purpose', '')}"
+    return _EVENTS.get(event.kind, f"Event: {event.kind}.")
 
 
 async def append_events(connection: Connection, state: AgentState, events: Sequence[Incoming], *, turn: int) -> AgentState:

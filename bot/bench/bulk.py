@@ -69,7 +69,9 @@ async def person(db: Database, user: str, name: str = "Ada") -> Store:
     return Store(int(agent), int(place), int(conversation))
 
 
-async def write_messages(owner: Owner, stores: Sequence[Store], said: Iterable[tuple[str, str]], each: int, *, queue: int = 0) -> None:
+async def write_messages(
+    owner: Owner, stores: Sequence[Store], said: Iterable[tuple[str, str]], each: int, *, queue: int = 0
+) -> None:
     """Give every store the same `each` messages (author, text); the newest `queue` of them make its FIFO queue.
 
     The messages end now, a minute apart. No vectors are made of them, now or later.
@@ -108,7 +110,9 @@ async def write_vectors(owner: Owner, store: Store, vectors: Iterable[Vectors], 
     ) as copy:
         await copy.write(b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0))
         for block in vectors:
-            await copy.write(b"".join(_binary(store.agent, id_, model, row) for id_, row in zip(ids, block.astype(">f2"), strict=False)))
+            await copy.write(
+                b"".join(_binary(store.agent, id_, model, row) for id_, row in zip(ids, block.astype(">f2"), strict=False))
+            )
         await copy.write(struct.pack("!h", -1))
     await owner.execute("ANALYZE embeddings")
 

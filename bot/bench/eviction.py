@@ -134,9 +134,7 @@ async def look(talk: Talk, chat: Chat, ids: dict[int, str], told: Told) -> None:
         told.reached.append(len(question.evidence & (queue | found)) / len(question.evidence))
 
 
-async def run(
-    running: Servers, chats: Sequence[Chat], budget: int, reserve: int, *, say: Callable[[str], None] = print
-) -> Told:
+async def run(running: Servers, chats: Sequence[Chat], budget: int, reserve: int, *, say: Callable[[str], None] = print) -> Told:
     """Tell all chats at one budget; look at the questions of those that have any."""
     told, teller, sizes = Told(budget, len(chats)), Teller(), Sizes()
     context = {"budget": budget, "reply_reserve": reserve}
@@ -174,7 +172,9 @@ def read_msc(path: Path) -> list[Chat]:
 
 def _msc_turns(utterances: Sequence[dict[str, object]], at: datetime) -> Iterator[Turn]:
     for number, utterance in enumerate(utterances):
-        yield Turn(str(utterance["n"]), f"speaker {utterance['speaker']}", str(utterance["text"]), at + timedelta(seconds=30 * number))
+        yield Turn(
+            str(utterance["n"]), f"speaker {utterance['speaker']}", str(utterance["text"]), at + timedelta(seconds=30 * number)
+        )
 
 
 def read(data: Path, limit: int | None) -> tuple[list[Chat], list[Chat]]:

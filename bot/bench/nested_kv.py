@@ -115,7 +115,9 @@ async def ask(talk: Talk, sample: Sample) -> Answered:
     """Store a sample's pairs, ask its question, and see what comes."""
     async with talk.services.db.bare() as connection:
         agent = await value(connection, "SELECT agent_of('bench', '', %s, %s, NULL, 'UTC')", (talk.user, talk.name))
-        place = await value(connection, "SELECT place_of('bench', '', '', %s, 'direct', %s, NULL, %s)", (talk.user, talk.name, agent))
+        place = await value(
+            connection, "SELECT place_of('bench', '', '', %s, 'direct', %s, NULL, %s)", (talk.user, talk.name, agent)
+        )
         await connection.execute("SELECT conversation_of(%s, %s)", (agent, place))
     async with talk.services.db.agent(agent, place) as connection:
         for key, val in sample.pairs.items():

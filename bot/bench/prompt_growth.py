@@ -42,7 +42,12 @@ class Call:
 
 
 async def run(
-    running: Servers, said: Sequence[str], *, messages: int = MESSAGES, budget: int | None = None, say: Callable[[str], None] = print
+    running: Servers,
+    said: Sequence[str],
+    *,
+    messages: int = MESSAGES,
+    budget: int | None = None,
+    say: Callable[[str], None] = print,
 ) -> list[Call]:
     """Tell one agent so many messages; returns its model calls."""
     teller = Teller()
@@ -75,8 +80,7 @@ async def run(
             sized = model.sized
     fixed = min(size.tokens for size in sized if not size.for_summary)
     return [
-        Call(message, size, fixed + everything, new)
-        for message, size, (everything, new) in zip(at, sized, full, strict=True)
+        Call(message, size, fixed + everything, new) for message, size, (everything, new) in zip(at, sized, full, strict=True)
     ]
 
 
@@ -108,7 +112,18 @@ def report(calls: Sequence[Call], messages: int = MESSAGES, early: int = EARLY) 
         )  # fmt: skip
     seen = sum(c.sized.seen for c in calls) / sum(c.sized.tokens for c in calls)
     lines = table(
-        ("messages", "calls", "summaries", "tokens a call", "seen before", "unseen a call", "full context", "its unseen", "ratio"), rows
+        (
+            "messages",
+            "calls",
+            "summaries",
+            "tokens a call",
+            "seen before",
+            "unseen a call",
+            "full context",
+            "its unseen",
+            "ratio",
+        ),
+        rows,
     )
     return (
         f"{lines}\nTokens a call at the end over those at message {early}: {growth(calls, messages, early):.3f} (goal: at most {GOAL}). "

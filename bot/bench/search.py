@@ -72,10 +72,14 @@ async def source_of(chats: Sequence[Chat], embedder: Embedder, questions: int) -
     turns = [(chat.name, turn) for chat in chats for session in chat.sessions for turn in session]
     said = [(turn.speaker, turn.text) for _, turn in turns]
     asked = [
-        (question.text, frozenset(f"{chat.name} {id_}" for id_ in question.evidence)) for chat in chats for question in chat.questions
+        (question.text, frozenset(f"{chat.name} {id_}" for id_ in question.evidence))
+        for chat in chats
+        for question in chat.questions
     ]
     vectors = unit(np.array(await embedder.embed([f"{speaker}: {text}" for speaker, text in said])))
-    return Source(said, [f"{name} {turn.id}" for name, turn in turns], vectors, asked[:: max(1, len(asked) // questions)][:questions])
+    return Source(
+        said, [f"{name} {turn.id}" for name, turn in turns], vectors, asked[:: max(1, len(asked) // questions)][:questions]
+    )
 
 
 def crowd(said: Sequence[tuple[str, str]], seed: int) -> Iterator[tuple[str, str]]:
@@ -129,11 +133,11 @@ async def timed(db: Database, store: Store, queries: Sequence[str], vectors: Seq
 async def nearest(connection: Connection, vector: QueryVector, dims: int, *, index: bool) -> set[int]:
     """The ten nearest messages of the agent, by the index with the search's settings or by an exact scan."""
     chosen = {"enable_indexscan": "on" if index else "off", "hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
-    for name, setting in (chosen | ({"enable_seqscan": "off", "enable_sort": "off", "enable_bitmapscan": "off"} if index else {})).items():
+    for name, setting in (
+        chosen | ({"enable_seqscan": "off", "enable_sort": "off", "enable_bitmapscan": "off"} if index else {})
+    ).items():
         await connection.execute("SELECT set_config(%s, %s, true)", (name, setting))
-    cursor = await connection.execute(
-        _NEAREST.format(dims=dims).encode(), {"vector": vector.literal, "model": vector.model}
-    )
+    cursor = await connection.execute(_NEAREST.format(dims=dims).encode(), {"vector": vector.literal, "model": vector.model})
     return {int(row["message_id"]) for row in await cursor.fetchall()}
 
 

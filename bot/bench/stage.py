@@ -94,7 +94,10 @@ async def owning(running: Servers) -> AsyncIterator[psycopg.AsyncConnection[dict
     """An administrator's connection to the bot's database: it sees every row and may copy rows in."""
     [database] = re.findall("@/([^?]*)", running.owner_url)
     async with await psycopg.AsyncConnection.connect(
-        re.sub("@/[^?]*", f"@/{database}", running.admin_url), autocommit=True, row_factory=dict_row, options="-c search_path=keepsake,procrastinate,public"
+        re.sub("@/[^?]*", f"@/{database}", running.admin_url),
+        autocommit=True,
+        row_factory=dict_row,
+        options="-c search_path=keepsake,procrastinate,public",
     ) as connection:
         yield connection
 
@@ -202,6 +205,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     cells = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     return "\n".join(
-        "  ".join(cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         for row in cells
     )

@@ -62,12 +62,13 @@ class Upkeep:
         return len(agents)
 
     async def clean(self) -> None:
-        """Delete jobs that ended long ago, with their history."""
+        """Delete jobs that ended long ago, with their history, and the hashes of erased events whose week is over."""
         async with self._db.bare() as connection:
             if await value(connection, "SELECT pg_try_advisory_xact_lock(%s)", (_CLEAN,)):
                 await self._queue.jobs.delete_old_jobs(
                     self._settings.keep_jobs_hours, include_failed=True, include_cancelled=True, include_aborted=True
                 )
+            await connection.execute("SELECT purge_erased(now())")
 
     async def _reap(self) -> None:
         await self.reap()

@@ -1,6 +1,7 @@
 """The terminal as a platform: pipes, a real pseudo-terminal, and text that may not steer it."""
 
 import asyncio
+import contextlib
 import io
 import os
 import pty
@@ -16,6 +17,7 @@ import pytest
 
 from adapters.base import Incoming, Outgoing, Person, PlaceOf, TryLater
 from adapters.console import ConsoleAdapter, Lines, printable, readable
+from tests.waiting import until
 
 ADA = Person("console", "", "ada", "Ada")
 
@@ -49,10 +51,8 @@ def pipe() -> Iterator[tuple[int, int]]:
     ends = os.pipe()
     yield ends
     for end in ends:
-        try:
+        with contextlib.suppress(OSError):
             os.close(end)
-        except OSError:
-            pass
 
 
 class Bot:
@@ -110,8 +110,7 @@ async def test_lines_of_any_length_and_files() -> None:
 async def test_waiting_for_a_line_can_be_cancelled(pipe: tuple[int, int]) -> None:
     bot = Bot(Lines(pipe[0]))
     running = asyncio.ensure_future(bot.run())
-    while not bot.events:
-        await asyncio.sleep(0)
+    await until(lambda: bot.events)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -175,7 +174,11 @@ class Screen:
     def __init__(self, program: str) -> None:
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program)], stdin=slave, stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm"}
+            [sys.executable, "-c", textwrap.dedent(program)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, "TERM": "xterm"},
         )
         os.close(slave)
         self.seen = ""

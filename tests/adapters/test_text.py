@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-import regex
+import regex  # type: ignore[import-untyped]
 from hypothesis import example, given
 from hypothesis import strategies as st
 

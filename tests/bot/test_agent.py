@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from adapters.base import Quote
 from bot.calls import Call
 from bot.engine.events import TryAgainLater
+from bot.engine.timers import fire_due
 from memory.db import Database
 from tests.bot.dialogue import SETTINGS, dialogue, results, seen
 from tests.servers.model import Request, Status, call, reply
@@ -189,3 +191,14 @@ async def test_the_prompt_begins_the_same_from_call_to_call(db: Database) -> Non
         await d.hear("second")
         first, second = (request.messages for request in d.model.requests)
         assert second[: len(first) - 1] == first[:-1], "only the status line at the end may change"
+
+
+async def test_a_due_timer_tells_the_agent_its_purpose(db: Database) -> None:
+    async with dialogue(db, reply("Set.", call("set_timer", purpose="remind Ada of the dentist", in_minutes=1)), reply(None, call("send_message", text="Dentist!"))) as d:
+        await d.hear("remind me of the dentist")
+        assert await fire_due(db, d.queue, d.at + timedelta(minutes=2)) == 1
+        [agent] = await d.rows("SELECT id FROM agents")
+        claim = await d.claim(int(str(agent["id"])))
+        await d.agent.turn(claim)
+        assert await d.outbox(claim) == ["Dentist!"]
+        assert "remind Ada of the dentist" in str(d.model.requests[-1].messages[-2]["content"])

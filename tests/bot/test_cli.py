@@ -1,17 +1,21 @@
 """The command line as operators run it: real processes, exit codes, one line for what they can mend."""
 
+import asyncio
 import json
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 from typer.main import get_command
 
 from bot import cli
 from tests.conftest import Urls
-from tests.scenarios.terminal import run
+from tests.scenarios.terminal import environment, run
 from tests.servers.model import unused_port
 
 
@@ -59,7 +63,11 @@ async def test_every_command_has_help_with_its_own_example(data: Path) -> None:
         (("run", "--only", "everything"), {}, "--only: there is no part everything"),
         (("bench", "nothing", "--data", "/"), {}, "bench: there is no nothing. There is:"),
         (("migrate",), {"KEEPSAKE__DATABASE__URL": "postgresql://keepsake_bot:a@h/d"}, "--admin-url-env"),
-        (("backup", "--admin-url-env", "NOPE"), {"KEEPSAKE__DATABASE__URL": "postgresql://keepsake_bot:a@h/d"}, "NOPE is not set"),
+        (
+            ("backup", "--admin-url-env", "NOPE"),
+            {"KEEPSAKE__DATABASE__URL": "postgresql://keepsake_bot:a@h/d"},
+            "NOPE is not set",
+        ),
         (("chat",), {"KEEPSAKE_DATA": "/proc/nothing"}, "KEEPSAKE_DATA"),
     ],
 )
@@ -75,7 +83,10 @@ async def test_a_fault_of_the_operators_is_one_line_and_exit_code_2(
 
 async def test_an_unreachable_service_is_one_line(data: Path) -> None:
     port = unused_port()
-    external = {"KEEPSAKE__DATABASE__URL": f"postgresql://keepsake_bot:hunter2@127.0.0.1:{port}/keepsake", "KEEPSAKE__REDIS__URL": "redis://127.0.0.1:1/0"}
+    external = {
+        "KEEPSAKE__DATABASE__URL": f"postgresql://keepsake_bot:hunter2@127.0.0.1:{port}/keepsake",
+        "KEEPSAKE__REDIS__URL": "redis://127.0.0.1:1/0",
+    }
     code, _, err = await run(data, "users", **external)
     assert code == 2
     [line] = err.splitlines()
@@ -93,6 +104,7 @@ async def test_an_unreachable_redis_and_a_wrong_role_are_refused(data: Path, url
     assert "keepsake_bot" in err
 
 
+@pytest.mark.timeout(300)
 async def test_the_operators_day(data: Path) -> None:
     code, out, err = await run(data, "chat", user="ada", given="My name is Ada.\n")
     assert code == 0, err
@@ -122,7 +134,7 @@ async def test_the_operators_day(data: Path) -> None:
 
     code, out, err = await run(data, "backup", str(data.parent / "saved.dump"))
     assert code == 0, err
-    assert (data.parent / "saved.dump").stat().st_mode & 0o777 == 0o600
+    assert os.stat(data.parent / "saved.dump").st_mode & 0o777 == 0o600  # noqa: ASYNC240 - instant
 
     code, out, err = await run(data, "memory", "delete", "ada", given="n\n")
     assert code == 1
@@ -140,6 +152,31 @@ async def test_the_operators_day(data: Path) -> None:
     assert (await run(data, "dead-letters", "replay"))[0] == 2
     assert (await run(data, "migrate"))[1].strip() == "Nothing to do."
     assert (await run(data, "version"))[1].startswith("keepsake ")
+
+
+async def test_the_server_process_answers_probes_and_ends_on_sigterm(data: Path) -> None:
+    port = unused_port()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot", "run", "--only", "worker", "--only", "scheduler", cwd=data.parent, stderr=asyncio.subprocess.PIPE,
+        env=environment(data, "ada", {"KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{port}", "KEEPSAKE__LOG__FORMAT": "json"}),
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(60):
+            while not (line := await process.stderr.readline()).startswith(b"Running: scheduler, worker"):
+                assert line, "ended before it ran"
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client:
+                assert (await client.get("/live")).status == 200
+                assert (await client.get("/ready")).status == 200
+            code, _, err = await run(data, "run", KEEPSAKE__HEALTH__BIND=f"127.0.0.1:{port}")
+            assert code == 2
+            assert "health.bind" in err.splitlines()[-1]
+            process.terminate()
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
 
 
 def test_unexpected_faults_are_a_class_and_a_pointer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,7 +162,9 @@ def test_several_faults_are_the_first_and_a_count(tmp_path: Path) -> None:
     assert fault(tmp_path, "turn:\n  passes: 0\nlog:\n  level: loud\n").endswith("(and 1 more)")
 
 
-@pytest.mark.parametrize("name", ["KEEPSAKE__MODEL__CHTA", "KEEPSAKE__MODEL", "keepsake__nothing__at", "KEEPSAKE__MODEL__CHAT__MORE"])
+@pytest.mark.parametrize(
+    "name", ["KEEPSAKE__MODEL__CHTA", "KEEPSAKE__MODEL", "keepsake__nothing__at", "KEEPSAKE__MODEL__CHAT__MORE"]
+)
 def test_an_environment_name_that_matches_no_key_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "x")
     with pytest.raises(ConfigError, match=f"^{name}: no such key.*Unset this environment variable"):
@@ -225,7 +227,9 @@ def test_a_wrong_persona_is_a_line_too(text: str, said: str, tmp_path: Path) -> 
 
 
 def test_the_persona_in_words(tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text("name: Nora\ncharacter: You are kind.\nlimits: [Never lie.]\nemergency: [{when: it burns, say: Run!}]\n")
+    (tmp_path / "p.yaml").write_text(
+        "name: Nora\ncharacter: You are kind.\nlimits: [Never lie.]\nemergency: [{when: it burns, say: Run!}]\n"
+    )
     text = load(written(tmp_path, "persona:\n  file: p.yaml\n")).persona.text
     assert "Your name is Nora." in text
     assert "- Never lie." in text

@@ -17,7 +17,14 @@ async def test_a_migrated_database_under_the_bots_role_is_fine(urls: Urls) -> No
     found = await inspect(urls.bot, inside=False)
     assert [finding for finding in found if not finding.well] == []
     words = "\n".join(finding.what for finding in found)
-    for part in ("PostgreSQL 1", "extension vector 0.", "extension pg_trgm", "owns nothing", "newest revision", "forced on every table"):
+    for part in (
+        "PostgreSQL 1",
+        "extension vector 0.",
+        "extension pg_trgm",
+        "owns nothing",
+        "newest revision",
+        "forced on every table",
+    ):
         assert part in words
 
 

@@ -217,7 +217,9 @@ DECLARE more boolean;
 BEGIN
   PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN NULL; END IF;
-  UPDATE events SET status = CASE p_state WHEN 'done' THEN 1 WHEN 'cancelled' THEN 3 ELSE 2 END, done_at = p_now
+  -- What was said stands in recall storage now; a second copy would have to be erased apart. A dead letter keeps it for its replay.
+  UPDATE events SET status = CASE p_state WHEN 'done' THEN 1 WHEN 'cancelled' THEN 3 ELSE 2 END, done_at = p_now,
+      payload = CASE WHEN p_state = 'failed' THEN payload ELSE payload - 'text' - 'quotes' - 'purpose' END
     WHERE turn_id = p_turn AND status = 0;
   UPDATE turns SET state = p_state, finished_at = p_now WHERE id = p_turn AND state = 'running';
   more := EXISTS (SELECT 1 FROM events WHERE agent_id = p_agent AND status = 0);
@@ -389,7 +391,7 @@ END $$;
 -- their quoted words, and keeps keyed hashes of their event keys for a week. Returns counts, by table.
 CREATE FUNCTION erase_agent(p_agent bigint, p_actor text, p_hash_key bytea, p_now timestamptz) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE counts jsonb := '{}'; t text; n bigint;
+DECLARE counts jsonb := '{}'; t text; n bigint; own CONSTANT bigint[] := ARRAY(SELECT id FROM places WHERE owner_id = p_agent);
 BEGIN
   PERFORM 1 FROM agents WHERE id = p_agent FOR UPDATE;
   INSERT INTO erased_events (hash, until)
@@ -399,12 +401,22 @@ BEGIN
     AND m.author_id = i.platform || ':' || i.realm || ':' || i.user_id;
   GET DIAGNOSTICS n = ROW_COUNT;
   counts := counts || jsonb_build_object('quotes', n);
+  UPDATE events e SET payload = jsonb_set(payload, '{quotes}', (
+      SELECT coalesce(jsonb_agg(q), '[]') FROM jsonb_array_elements(e.payload->'quotes') q
+      WHERE NOT q->>'author_id' = ANY (ARRAY(SELECT i.platform || ':' || i.realm || ':' || i.user_id FROM identities i WHERE i.agent_id = p_agent))))
+    WHERE e.agent_id <> p_agent AND e.status IN (0, 2) AND jsonb_typeof(e.payload->'quotes') = 'array' AND EXISTS (
+      SELECT 1 FROM jsonb_array_elements(e.payload->'quotes') q JOIN identities i ON q->>'author_id' = i.platform || ':' || i.realm || ':' || i.user_id
+      WHERE i.agent_id = p_agent);
   FOR t IN SELECT c.table_name FROM information_schema.columns c JOIN information_schema.tables i USING (table_schema, table_name)
            WHERE c.table_schema = 'keepsake' AND c.column_name = 'agent_id' AND i.table_type = 'BASE TABLE' ORDER BY 1 LOOP
     EXECUTE format('SELECT count(*) FROM %I WHERE agent_id = $1', t) INTO n USING p_agent;
     counts := counts || jsonb_build_object(t, n);
   END LOOP;
   DELETE FROM agents WHERE id = p_agent;
+  -- Their direct messages name them too.
+  DELETE FROM places p WHERE id = ANY (own) AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.place_id = p.id);
+  GET DIAGNOSTICS n = ROW_COUNT;
+  counts := counts || jsonb_build_object('places', n);
   INSERT INTO erasures (at, actor, counts) VALUES (p_now, p_actor, counts);
   RETURN counts;
 END $$;
@@ -421,6 +433,12 @@ BEGIN
   END LOOP;
   RETURN counts;
 END $$;
+
+-- Drops the hashes whose week is over. Returns how many.
+CREATE FUNCTION purge_erased(p_now timestamptz) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER AS $$
+  WITH gone AS (DELETE FROM erased_events WHERE until <= p_now RETURNING 1) SELECT count(*) FROM gone
+$$;
 
 CREATE FUNCTION people() RETURNS TABLE (agent_id bigint, platform text, realm text, user_id text, created_at timestamptz)
 LANGUAGE sql SECURITY DEFINER STABLE AS $$

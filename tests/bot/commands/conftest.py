@@ -45,7 +45,9 @@ def desk(db: Database, tmp_path: Path) -> Opener:
         async with dialogue(db, *script) as talk:
 
             async def accept(incoming: Incoming) -> bool:
-                found = await inbox.accept(db, talk.queue, incoming, burst=talk.clock[0] - talk.clock[0], now=talk.at, erasure_key=KEY)
+                found = await inbox.accept(
+                    db, talk.queue, incoming, burst=talk.clock[0] - talk.clock[0], now=talk.at, erasure_key=KEY
+                )
                 return found.event_id is not None
 
             async def replay(letter: int | None) -> int:

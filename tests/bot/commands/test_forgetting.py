@@ -37,7 +37,9 @@ async def test_a_message_takes_along_what_was_made_of_it(desk: Opener, db: Datab
     async with desk(FACT, PASSAGE, DONE, DONE) as one:
         await one.talk.hear(f"My dog is called {WORD}.")
         await one.talk.hear("Nothing special today.")
-        [message] = await one.talk.rows("SELECT id, turn_id FROM messages WHERE content LIKE '%%called Biscuit%%' AND role = 'user'")
+        [message] = await one.talk.rows(
+            "SELECT id, turn_id FROM messages WHERE content LIKE '%%called Biscuit%%' AND role = 'user'"
+        )
         said = await one.type(f"/memory forget m{message['id']}")
         assert "1 entry of the working context, 1 passage" in said
         assert await everywhere(urls.owner, WORD) == []
@@ -53,7 +55,7 @@ async def test_an_entry_goes_with_its_calls_and_the_message_stays(desk: Opener, 
         [entry] = await one.talk.rows("SELECT id FROM working_context")
         said = await one.type(f"/memory forget w{entry['id']}")
         assert said.startswith(f"Forgotten: w{entry['id']}.")
-        assert await everywhere(urls.owner, WORD) == ["events", "messages"]
+        assert await everywhere(urls.owner, WORD) == ["messages"]
         assert await one.talk.entries() == []
         assert json.dumps([row["calls"] for row in await one.talk.rows("SELECT calls FROM messages")]).count(WORD) == 0
 
@@ -68,7 +70,9 @@ async def test_the_running_turn_sees_a_new_version(desk: Opener) -> None:
 
 
 async def test_a_timer(desk: Opener) -> None:
-    async with desk(reply(None, call("set_timer", request_heartbeat=True, purpose="water the roses", in_minutes=90)), DONE) as one:
+    async with desk(
+        reply(None, call("set_timer", request_heartbeat=True, purpose="water the roses", in_minutes=90)), DONE
+    ) as one:
         await one.talk.hear("Remind me to water the roses in 90 minutes.")
         assert "water the roses" in await one.type("/memory view")
         [timer] = await one.talk.rows("SELECT id FROM timers")
@@ -115,7 +119,6 @@ async def test_everything_is_only_for_the_direct_message(desk: Opener) -> None:
         assert len(await one.talk.rows("SELECT id FROM messages")) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="erase_agent leaves the person's direct message in `places`")
 async def test_not_even_the_place_names_an_erased_person(desk: Opener, urls: Urls) -> None:
     async with desk(DONE) as one:
         await one.talk.hear("Hello.")

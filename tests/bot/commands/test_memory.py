@@ -5,7 +5,9 @@ from tests.bot.commands.conftest import Opener
 from tests.servers.model import call, reply
 
 FACT = reply(None, call("working_context_append", request_heartbeat=True, section="profile", content="Has a dog called Biscuit."))
-PASSAGE = reply(None, call("archival_storage_insert", request_heartbeat=True, content="The garden plan: roses by the wall.", tags=["garden"]))
+PASSAGE = reply(
+    None, call("archival_storage_insert", request_heartbeat=True, content="The garden plan: roses by the wall.", tags=["garden"])
+)
 DONE = reply("Noted.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -224,10 +224,9 @@ async def test_stopping_lets_a_send_come_to_its_end(engine: World) -> None:
 
 async def test_a_reply_is_sent_at_once_here_without_and_elsewhere_with_a_notification(engine: World) -> None:
     """With the poll far away, only the signals can bring it out quickly."""
-    slow = {"outbox_poll": 60.0}
     here = Outbound()
     platform = Platform()
-    settings = type(QUICK)(**slow)
+    settings = replace(QUICK, outbox_poll=60.0)
     notified: list[str] = []
     await engine.owner.execute("LISTEN keepsake_outbox")
     engine.owner.add_notify_handler(lambda notification: notified.append(notification.payload))

@@ -108,7 +108,7 @@ async def test_jobs_of_a_stopping_worker_are_free_again(engine: World) -> None:
     async def think(claim: object) -> None:
         await asyncio.Event().wait()
 
-    turn = Turns(engine, [think] * 20)  # type: ignore[list-item]
+    turn = Turns(engine, [think] * 20)
     for number in range(20):
         await engine.say("x", user=f"user{number}")
     async with working(engine, turn):

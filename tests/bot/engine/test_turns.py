@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ async def test_an_old_claim_is_refused(engine: World) -> None:
     new = await engine.claim(accepted.agent)
     for finish in (None, "done", "failed", "cancelled"):
         with pytest.raises(StaleTurn):
-            async with turns.step(engine.db, old, now=NOW, finish=finish) as step:  # type: ignore[arg-type]
+            async with turns.step(engine.db, old, now=NOW, finish=finish) as step:
                 await step.reply("stale")
     with pytest.raises(StaleTurn):
         await turns.refresh(engine.db, old)
@@ -118,7 +119,7 @@ async def test_a_changed_context_is_refused_until_it_is_read_anew(engine: World,
     await engine.owner.execute(change.encode())
     for finish in (None, "done"):
         with pytest.raises(ContextChanged):
-            async with turns.step(engine.db, claim, now=NOW, finish=finish) as step:  # type: ignore[arg-type]
+            async with turns.step(engine.db, claim, now=NOW, finish=finish) as step:
                 await step.reply("from an old prompt")
     await turns.refresh(engine.db, claim)
     await engine.finish(claim, "from a new one")
@@ -196,7 +197,7 @@ async def test_a_poison_turn_becomes_a_dead_letter_with_one_apology(engine: Worl
 
 
 @pytest.mark.parametrize("changes", [{"addressed": False}, {"kind": "join"}])
-async def test_nobody_is_told_who_did_not_ask(engine: World, changes: dict[str, object]) -> None:
+async def test_nobody_is_told_who_did_not_ask(engine: World, changes: dict[str, Any]) -> None:
     accepted = await engine.say("poison", **changes)
     for _ in range(engine.settings.max_attempts):
         await engine.claim(accepted.agent)
@@ -225,7 +226,7 @@ async def test_stop_cancels_what_waits_and_what_runs(engine: World) -> None:
     assert await turns.cancelled(engine.db, claim)
     for finish in (None, "done"):
         with pytest.raises(TurnCancelled):
-            async with turns.step(engine.db, claim, now=NOW, finish=finish) as step:  # type: ignore[arg-type]
+            async with turns.step(engine.db, claim, now=NOW, finish=finish) as step:
                 await step.reply("the other half")
     assert await turns.end_cancelled(engine.db, claim, now=NOW) is True
     assert await engine.column("SELECT status FROM events ORDER BY seq") == [3, 3, 0]
@@ -248,7 +249,7 @@ async def test_stop_and_a_step_at_once_do_not_deadlock(engine: World) -> None:
         claim, begun = await engine.claim(accepted.agent), asyncio.Event()
         step = asyncio.create_task(commit(claim, begun))
         await begun.wait()
-        return await asyncio.gather(step, stop(accepted), stop(accepted), return_exceptions=True)
+        return list(await asyncio.gather(step, stop(accepted), stop(accepted), return_exceptions=True))
 
     async with asyncio.timeout(20):
         for number in range(30):
