@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DATA ?= data
+BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput search footprint
 # Of the whole suite; `make test TESTS=tests/memory` for a part.
 TESTS ?= tests
 
@@ -47,8 +48,12 @@ format: $(VENV)/.ready-dev ## put the code in the project's format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.ready-dev ## print the figures (DATA=path to the evaluation data)
-	@$(BIN)/bot bench retrieval --data $(DATA)
+bench: $(VENV)/.ready-dev ## print the figures (DATA=path to the evaluation data; BIG=1 searches a million messages)
+	@failed=; for name in $(BENCHES); do \
+	  echo; echo "== $$name"; \
+	  case $$name in retrieval) data=$(firstword $(wildcard $(DATA)/locomo) $(DATA));; *) data=$(DATA);; esac; \
+	  $(BIN)/bot bench $$name --data $$data || failed="$$failed $$name"; \
+	done; test -z "$$failed" || { echo; echo "Below what is asked, or failed:$$failed"; exit 1; }
 
 clean: ## remove the virtual environment
 	rm -rf $(VENV)

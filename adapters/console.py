@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from adapters.base import Command, Incoming, Outgoing, Person, PlaceOf, Receive, TryLater
@@ -125,6 +126,8 @@ class ConsoleAdapter:
         self._working = 0
         self._session: PromptSession[str] | None = None
         self._left = asyncio.Event()
+        self._stop: Callable[[], Awaitable[str | None]] | None = None
+        self._stopping: asyncio.Future[None] | None = None
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -146,20 +149,31 @@ class ConsoleAdapter:
             await self._settled()
 
     async def _interactive(self, receive: Receive, command: Command) -> None:
-        self._session = PromptSession(history=InMemoryHistory(), reserve_space_for_menu=0)
+        keys = KeyBindings()
+        keys.add("c-c")(lambda _: self.interrupt())
+        self._session = PromptSession(history=InMemoryHistory(), reserve_space_for_menu=0, key_bindings=keys)
+        self._stop = lambda: command(self.person, self.place, "/stop")
         self._print(f"{self._name} is here. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
         with patch_stdout(raw=False):
             while not self._left.is_set():
                 try:
                     line = await self._session.prompt_async(self._prompt, handle_sigint=False)
-                except KeyboardInterrupt:
-                    said = await command(self.person, self.place, "/stop")
-                    self._print(said if self._working and said else "(Ctrl-D leaves.)")
-                    continue
                 except EOFError:
                     return
                 if not await self._take(line, receive, command):
                     return
+
+    def interrupt(self) -> None:
+        """Ctrl-C: throws away the line that is being typed, else stops the answer that is being made. The prompt stays."""
+        if self._session is not None and self._session.app.is_running and self._session.default_buffer.text:
+            self._session.default_buffer.reset()
+        elif not self._working:
+            self._print("(Nothing to stop; Ctrl-D leaves.)")
+        elif self._stop is not None and (self._stopping is None or self._stopping.done()):
+            self._stopping = asyncio.ensure_future(self._stop_now(self._stop))
+
+    async def _stop_now(self, stop: Callable[[], Awaitable[str | None]]) -> None:
+        self._print(await stop() or "Nothing is running.")
 
     async def _take(self, line: str, receive: Receive, command: Command) -> bool:
         """One line: nothing, a command, or a message. False when the person leaves."""

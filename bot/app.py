@@ -67,7 +67,7 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
             )  # fmt: skip
             burst = None if interactive else timedelta()
             async with assembled(services, [console], settings=settings, burst=burst) as runtime:
-                with stopping() as stop:
+                with stopping(console.interrupt if interactive else None) as stop:
                     await runtime.run(PARTS, stop)
     return 0
 
@@ -148,11 +148,11 @@ async def measure(name: str, data: Path) -> int:
 
 
 @contextmanager
-def stopping() -> Iterator[asyncio.Event]:
-    """An event that SIGTERM or SIGINT sets."""
+def stopping(interrupt: Callable[[], None] | None = None) -> Iterator[asyncio.Event]:
+    """An event that SIGTERM sets, and SIGINT too unless `interrupt` is to be called for it."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGINT, interrupt or stop.set)
     try:
         yield stop
     finally:

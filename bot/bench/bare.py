@@ -42,17 +42,17 @@ class Bare:
             await connection.execute(_INSERT, (talk, role, content))  # a transaction of its own
 
 
-def by_library(url: str) -> Ask:
+@asynccontextmanager
+async def by_library(url: str) -> AsyncIterator[Ask]:
     """A model call as the library's documentation shows it."""
-    client = openai.AsyncOpenAI(
-        base_url=url, api_key="none", max_retries=0, http_client=openai.DefaultAsyncHttpxClient(trust_env=False)
-    )
+    http = openai.DefaultAsyncHttpxClient(trust_env=False)
+    async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0, http_client=http) as client:
 
-    async def ask(request: Mapping[str, Any]) -> str:
-        answer = await client.chat.completions.create(**request)
-        return str(answer.choices[0].message.content)
+        async def ask(request: Mapping[str, Any]) -> str:
+            answer = await client.chat.completions.create(**request)
+            return str(answer.choices[0].message.content)
 
-    return ask
+        yield ask
 
 
 def by_ours(client: ModelClient) -> Ask:

@@ -1,4 +1,7 @@
-"""Large stores in short time: agents with thousands of messages and vectors, copied in as the administrator, past row-level security and the background filler."""
+"""Large stores in short time: agents with thousands of messages and vectors, copied in as the administrator.
+
+Neither row-level security nor the background filler of vectors has to do with them.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def chats_of(data: Path) -> list[Chat]:
     paths = sorted(data.rglob("locomo*.json")) if data.is_dir() else [data]
     try:
         chats = [chat for path in paths for chat in retrieval.read(path)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StartError(
             f"--data: {data} is no LoCoMo file ({type(error).__name__}). Name locomo*.json or a folder with it."
         ) from error
@@ -57,7 +60,7 @@ def texts_of(data: Path) -> list[str]:
 
 def authored(said: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Texts with their authors: the person and the bot, in turn."""
-    return zip(itertools.cycle(("Ada", "")), said)  # noqa: B905  the authors never end
+    return zip(itertools.cycle(("Ada", "")), said)
 
 
 async def person(db: Database, user: str, name: str = "Ada") -> Store:

@@ -186,9 +186,9 @@ def read(data: Path, limit: int | None) -> tuple[list[Chat], list[Chat]]:
     try:
         long = [chat for path in locomo for chat in retrieval.read(path)]
         short = [chat for path in msc for chat in read_msc(path)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StartError(f"--data: a file at {data} is no LoCoMo or MSC file ({type(error).__name__}). Correct it.") from error
-    return long, short if limit is None or limit >= len(short) else random.Random(SEED).sample(short, limit)  # noqa: S311
+    return long, short if limit is None or limit >= len(short) else random.Random(SEED).sample(short, limit)
 
 
 def report(results: Sequence[tuple[str, Told]]) -> str:

@@ -69,7 +69,7 @@ def chat_command() -> list[str]:
     """`make chat` where the program runs from its repository and is set up, else what it runs."""
     root = Path(bot.__file__).parents[1]
     if (root / "Makefile").is_file() and shutil.which("make"):
-        ready = subprocess.run(["make", "-q", "-C", str(root), ".venv/.ready"], capture_output=True, check=False)  # noqa: S603, S607
+        ready = subprocess.run(["make", "-q", "-C", str(root), ".venv/.ready"], capture_output=True, check=False)
         if ready.returncode == 0:
             return ["make", "-s", "-C", str(root), "chat"]
     return [sys.executable, "-m", "bot", "chat"]
@@ -90,7 +90,7 @@ def environment(folder: Path) -> dict[str, str]:
 def start_of_chat(folder: Path) -> float:
     """Seconds from the command to the first line of its answer. Raises StartError when none comes."""
     began = time.perf_counter()
-    with subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(
         chat_command(), env=environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdin is not None
@@ -108,7 +108,7 @@ def start_of_chat(folder: Path) -> float:
 
 def idle_memory(folder: Path, rest: float) -> dict[str, float]:
     """Megabytes of each kind of process of a bot at rest; runs `beside` while it does."""
-    with subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(
         [sys.executable, "-m", "bot", "run"], env=environment(folder), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
         assert process.stderr is not None

@@ -59,25 +59,24 @@ async def run(
         at.append(exchanged)
         return teller(request)
 
-    async with ModelServer(policy, sizes=Sizes()) as model:
-        async with hand_driven(running, model, context=context) as (services, queue):
-            talk = Talk(services, queue, "growth")
-            full: list[tuple[int, int]] = []
-            whole, before = 0, ""
-            words = itertools.cycle(said)
-            while exchanged < messages:
-                heard, teller.next = next(words), next(words)
-                talk.at += timedelta(minutes=7)
-                exchanged += 1
-                await talk.hear(heard)
-                await talk.turn()
-                exchanged += 1
-                new = sum(tokens.count(text, OTHER) + PER_MESSAGE for text in (before, heard) if text)
-                whole, before = whole + new, teller.next
-                full += [(whole, new)] * (len(model.sized) - len(full))
-                if exchanged % 1000 == 0:
-                    say(f"{exchanged:,} messages, {len(model.sized):,} calls, {talk.pressure.flushes} flushes")
-            sized = model.sized
+    async with ModelServer(policy, sizes=Sizes()) as model, hand_driven(running, model, context=context) as (services, queue):
+        talk = Talk(services, queue, "growth")
+        full: list[tuple[int, int]] = []
+        whole, before = 0, ""
+        words = itertools.cycle(said)
+        while exchanged < messages:
+            heard, teller.next = next(words), next(words)
+            talk.at += timedelta(minutes=7)
+            exchanged += 1
+            await talk.hear(heard)
+            await talk.turn()
+            exchanged += 1
+            new = sum(tokens.count(text, OTHER) + PER_MESSAGE for text in (before, heard) if text)
+            whole, before = whole + new, teller.next
+            full += [(whole, new)] * (len(model.sized) - len(full))
+            if exchanged % 1000 == 0:
+                say(f"{exchanged:,} messages, {len(model.sized):,} calls, {talk.pressure.flushes} flushes")
+        sized = model.sized
     fixed = min(size.tokens for size in sized if not size.for_summary)
     return [
         Call(message, size, fixed + everything, new) for message, size, (everything, new) in zip(at, sized, full, strict=True)

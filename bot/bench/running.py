@@ -32,7 +32,7 @@ class StopwatchAdapter:
         self._waiting: dict[str, asyncio.Future[float]] = {}
         self._numbers = itertools.count(1)
 
-    async def run(self, receive: Receive, command: Command) -> None:
+    async def run(self, receive: Receive, command: Command) -> None:  # noqa: ARG002
         """Lets `ask` use `receive`, until cancelled."""
         self._receive.set_result(receive)
         await asyncio.Event().wait()
@@ -45,11 +45,11 @@ class StopwatchAdapter:
             answered.set_result(at)
         return str(outgoing.outbox_id)
 
-    async def find(self, outgoing: Outgoing) -> str | None:
+    async def find(self, outgoing: Outgoing) -> str | None:  # noqa: ARG002
         """Nothing is ever found."""
         return None
 
-    def working(self, channel: str) -> AbstractAsyncContextManager[None]:
+    def working(self, channel: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002
         """Shows nothing."""
         return nullcontext()
 
@@ -89,7 +89,7 @@ async def running_bot(services: Services, settings: EngineSettings) -> AsyncIter
 
 async def at_rest(owner: Owner) -> None:
     """Returns when nothing is waiting, running or being sent any more."""
-    while await value(
+    while await value(  # noqa: ASYNC110  the database is asked, nobody here could set an event
         owner,
         """SELECT (SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))
              + (SELECT count(*) FROM outbox WHERE state IN ('waiting', 'sending'))""",

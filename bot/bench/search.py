@@ -158,9 +158,11 @@ async def measure(db: Database, owner: Owner, source: Source, meaning: Meaning, 
     vectors = [vector for text in queries if (vector := await meaning.of(text, seconds=60.0))]
     await timed(db, store, queries[:10], vectors[:10])  # what is on disk comes into memory
     times = await timed(db, store, queries, vectors)
-    strange = [f"qx{number}zvkj" for number in range(COMPARED)]
+    strange = [f"qx{number}zvkj" for number in range(len(vectors[:COMPARED]))]
     no_word = await timed(db, store, strange, vectors[:COMPARED])
-    index, usual, exactly = [], [], []
+    index: list[float] = []
+    usual: list[float] = []
+    exactly: list[float] = []
     for (text, evidence), vector in list(zip(source.questions, vectors, strict=True))[:COMPARED]:
         async with db.agent(store.agent, store.place) as connection:
             exact = await nearest(connection, vector, source.vectors.shape[1], index=False)
@@ -172,8 +174,15 @@ async def measure(db: Database, owner: Owner, source: Source, meaning: Meaning, 
             shares.append(len(evidence & {ids[id_] for id_ in found if id_ in ids}) / len(evidence))
     row = await (await owner.execute("SELECT pg_database_size(current_database()) AS size")).fetchone()
     assert row is not None
-    means = [statistics.fmean(shares) for shares in (index, usual, exactly)]
-    return Found(count, times, no_word, *means, megabytes=row["size"] / 1e6)
+    return Found(
+        count,
+        times,
+        no_word,
+        statistics.fmean(index),
+        statistics.fmean(usual),
+        statistics.fmean(exactly),
+        row["size"] / 1e6,
+    )
 
 
 async def run(

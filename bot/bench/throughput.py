@@ -91,7 +91,7 @@ async def waiting_memory(adapter: StopwatchAdapter, model: Apart, users: Sequenc
     before = process.memory_info().rss
     answers = [await adapter.say(user, SAID) for user in users]
     async with asyncio.timeout(300):
-        while (await model.figures())["in_flight"] < len(users):
+        while (await model.figures())["in_flight"] < len(users):  # noqa: ASYNC110  another process is asked
             await asyncio.sleep(0.1)
     grown = process.memory_info().rss - before
     await model.hold(False)
@@ -112,13 +112,24 @@ async def bare_rate(bare: Bare, request: Mapping[str, Any], agents: int, rounds:
 
 
 async def measure(
-    running: Servers, model: Apart, owner: Owner, said: Sequence[str], prompt: int, agents: int, rounds: int
+    running: Servers,
+    model: Apart,
+    owner: Owner,
+    said: Sequence[str],
+    prompt: int,
+    agents: int,
+    rounds: int,
+    latency: float,
 ) -> Rates:
     """Measure everything with prompts of one size."""
     rates = Rates(prompt)
     engine = EngineSettings(burst=0, concurrency=agents)
     sections: dict[str, dict[str, Any]] = {"database": {"pool": POOL}, "context": {"budget": 30_000}}
-    async with services_on(running, model.base_url, **sections) as services, bare_pool(owner, running.bot_url, POOL) as pool:
+    async with (
+        services_on(running, model.base_url, **sections) as services,
+        bare_pool(owner, running.bot_url, POOL) as pool,
+        by_library(model.base_url) as plain,
+    ):
         users = [f"throughput-{prompt}-{number}" for number in range(agents)]
         stores = [await person(services.db, user) for user in users]
         earlier = PROMPTS.get(prompt, 6)
@@ -130,10 +141,9 @@ async def measure(
             rates.tokens = Sizes().of(request).tokens
             rates.kilobytes = await waiting_memory(adapter, model, users)
             await at_rest(owner)
-            await model.slow_down(LATENCY)
+            await model.slow_down(latency)
             rates.ours, rates.commits = await whole(owner, adapter, users, rounds)
-        plain, lean = by_library(model.base_url), by_ours(services.model)
-        programs: list[tuple[str, Ask, int]] = [("plain", plain, 0), ("lean", lean, 0), ("two", plain, 2)]
+        programs: list[tuple[str, Ask, int]] = [("plain", plain, 0), ("lean", by_ours(services.model), 0), ("two", plain, 2)]
         for name, ask, commits in programs:
             bare = Bare(pool, ask, commits=commits or max(2, round(rates.commits)))
             rates.bare[name] = await bare_rate(bare, request, agents, rounds)
@@ -143,14 +153,16 @@ async def measure(
 async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
     """Events a second through inbox, wake-up, claim and finish, with nothing in between."""
     settings = EngineSettings(burst=0, concurrency=agents, coalesce=1)
-    done = 0
+    left, over = agents * rounds, asyncio.Event()
     async with Database(running.bot_url, size=POOL) as db, Queue(running.bot_url, settings) as queue:
 
         async def nothing(claim: Claim) -> None:
-            nonlocal done
+            nonlocal left
             async with turns.step(db, claim, now=now(), finish="done"):
                 pass
-            done += len(claim.events)
+            left -= len(claim.events)
+            if not left:
+                over.set()
 
         async def says(number: int) -> None:
             user = f"engine-{number}"
@@ -163,8 +175,7 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
         worker = asyncio.create_task(Worker(db, queue, nothing, settings).run())
         began = time.perf_counter()
         await asyncio.gather(*map(says, range(agents)))
-        while done < agents * rounds:
-            await asyncio.sleep(0.01)
+        await over.wait()
         took = time.perf_counter() - began
         worker.cancel()
         await asyncio.wait([worker])
@@ -173,13 +184,13 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
 
 async def run(
     running: Servers, said: Sequence[str], *, agents: int = AGENTS, rounds: int = ROUNDS, prompts: Sequence[int] = tuple(PROMPTS),
-    say: Callable[[str], None] = print,
+    latency: float = LATENCY, say: Callable[[str], None] = print,
 ) -> tuple[list[Rates], float]:  # fmt: skip
     """Measure at every size of prompt, and the engine alone."""
-    async with apart(latency=LATENCY) as model, owning(running) as owner:
+    async with apart() as model, owning(running) as owner:
         measured = []
         for prompt in prompts:
-            measured.append(await measure(running, model, owner, said, prompt, agents, rounds))
+            measured.append(await measure(running, model, owner, said, prompt, agents, rounds, latency))
             say(f"{prompt:,} tokens measured")
         return measured, await engine_rate(running, agents, rounds)
 

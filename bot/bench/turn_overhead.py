@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 
 from bot.bench.bare import Bare, bare_pool, by_library, by_ours
@@ -30,7 +29,6 @@ from bot.engine.settings import EngineSettings
 from bot.services import Services
 from memory import agent_state, tokens
 from memory.cache import Cache
-from memory.db import value
 
 RECALL = 10_000
 PROMPTS = (1_000, 8_000)
@@ -74,7 +72,7 @@ async def steady(services: Services, owner: Owner, store: Store, target: int) ->
 
 async def measure(
     services: Services, owner: Owner, adapter: StopwatchAdapter, model: Apart, bares: Mapping[str, Bare], prompt: int, said: Sequence[str], *,
-    recall: int, rounds: int,
+    recall: int, rounds: int, warm_up: int,
 ) -> Timed:  # fmt: skip
     """Alternate rounds of all programs with prompts of one size."""
     user = f"overhead-{prompt}"
@@ -85,7 +83,7 @@ async def measure(
     ours: list[float] = []
     others: dict[str, list[float]] = {name: [] for name in bares}
     fixed, whole = 0, 0
-    for number in range(-WARM_UP, rounds):
+    for number in range(-warm_up, rounds):
         await steady(services, owner, store, prompt - fixed)
         seconds = await adapter.ask(user, SAID)
         await at_rest(owner)
@@ -111,7 +109,7 @@ async def measure(
 
 async def run(
     running: Servers, said: Sequence[str], *, recall: int = RECALL, rounds: int = ROUNDS, prompts: Sequence[int] = PROMPTS,
-    say: Callable[[str], None] = print,
+    warm_up: int = WARM_UP, say: Callable[[str], None] = print,
 ) -> list[Timed]:  # fmt: skip
     """Measure at every size of prompt."""
     timed = []
@@ -120,11 +118,14 @@ async def run(
         services_on(running, model.base_url, database={"pool": POOL}, context={"budget": 30_000}) as services,
         owning(running) as owner,
         bare_pool(owner, running.bot_url, POOL) as pool,
+        by_library(model.base_url) as plain,
         running_bot(services, EngineSettings(burst=0)) as adapter,
     ):
-        bares = {"plain": Bare(pool, by_library(model.base_url)), "lean": Bare(pool, by_ours(services.model))}
+        bares = {"plain": Bare(pool, plain), "lean": Bare(pool, by_ours(services.model))}
         for prompt in prompts:
-            timed.append(await measure(services, owner, adapter, model, bares, prompt, said, recall=recall, rounds=rounds))
+            timed.append(
+                await measure(services, owner, adapter, model, bares, prompt, said, recall=recall, rounds=rounds, warm_up=warm_up)
+            )
             say(f"{prompt:,} tokens: {len(timed[-1].ours)} rounds")
     return timed
 

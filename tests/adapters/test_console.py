@@ -223,7 +223,9 @@ def test_interactive(screen: Screen) -> None:
     screen.see("Stopped.")
     screen.see("Kee: heard wait")
     screen.type("\x03")
-    screen.see("Ctrl-D leaves")
+    screen.see("Nothing to stop")
+    screen.type("half a line\x03whole\r")
+    screen.see("Kee: heard whole")
     screen.type("\x04")
     screen.see("LEFT")
     assert screen.process.wait(20) == 0

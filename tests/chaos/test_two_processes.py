@@ -141,7 +141,7 @@ async def check(engine: World, shown: str) -> None:
     wanted = [str(number) for number in range(1, EACH + 1)]
     assert await engine.column("SELECT DISTINCT status FROM events") == [1]
     assert await engine.one("SELECT count(*) FROM events") == ALL
-    assert set(await engine.column("SELECT string_agg(payload->>'text', ' ' ORDER BY seq) FROM events GROUP BY agent_id")) == {
+    assert set(await engine.column("SELECT string_agg(seq::text, ' ' ORDER BY seq) FROM events GROUP BY agent_id")) == {
         " ".join(wanted)
     }
 
