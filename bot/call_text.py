@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from bot.calls import Call, balanced_end, clean_text, exact_value
+from bot.calls import Call, balanced_end, exact_value
+from memory.sanitise import clean
 
 _NAME_KEYS = ("name", "function", "function_name", "tool", "tool_name", "action")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "action_input", "tool_input")
@@ -35,7 +36,7 @@ def calls_in_text(text: str, names: Collection[str]) -> tuple[str, tuple[Call, .
 
     A broken call keeps its broken arguments, so that the model is told of it and not the person.
     """
-    text = clean_text(text)
+    text = clean(text)
     found: list[tuple[str, str]] = []
     # Until nothing is found: taking a call out may join two halves of another.
     while names and (one := _first(text, frozenset(names))) is not None:

@@ -17,6 +17,8 @@ from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from memory.sanitise import clean, clean_json
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionSchema:
@@ -54,25 +56,6 @@ class CallFault:
     message: str
 
 
-def clean_text(text: str) -> str:
-    """`text` without NUL bytes and lone surrogates, which neither Postgres nor UTF-8 can hold."""
-    text = text.replace("\x00", "")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
-def clean_value(value: object) -> object:
-    """`clean_text` for every text inside a JSON value."""
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, Mapping):
-        return {clean_text(str(key)): clean_value(item) for key, item in value.items()}
-    return [clean_value(item) for item in value] if isinstance(value, list | tuple) else value
-
-
 # --- arguments ------------------------------------------------------------------------------------
 
 
@@ -98,7 +81,7 @@ def parse_arguments(raw: str, schema: FunctionSchema) -> dict[str, object] | Cal
 
 def _object(raw: str) -> dict[str, object]:
     """The one JSON object in `raw`; raises `_BrokenError`."""
-    text = _unfenced(clean_text(raw).strip())
+    text = _unfenced(clean(raw).strip())
     if text in ("", "null", "None"):
         return {}
     try:
@@ -254,7 +237,7 @@ def _validated(values: dict[str, object], schema: FunctionSchema) -> dict[str, o
         kind = _mapping(properties.get(name))
         if value is None and name in properties and name not in required and not _takes_null(kind):
             continue  # null for an optional argument means "the default"
-        given[name] = clean_value(_listed(value, kind))
+        given[name] = clean_json(_listed(value, kind))
     try:
         model = _model(json.dumps(schema.parameters))
         return model.model_validate(given).model_dump(by_alias=True, exclude_unset=True)

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, cast
 import openai
 
 from bot.call_text import calls_in_text
-from bot.calls import Call, FunctionSchema, clean_text
+from bot.calls import Call, FunctionSchema
 from bot.llm_errors import (
     ContentRefused,
     ContextOverflow,
@@ -42,6 +42,7 @@ from bot.llm_messages import (
     unique_ids,
 )
 from bot.llm_replies import Body, Reply, Usage, decoded, dicts, mapping, native_calls, number, text_of, usage_of
+from memory.sanitise import clean
 
 __all__ = [
     "Call",
@@ -155,7 +156,7 @@ class ModelClient:
         vectors: list[list[float]] = []
         for start in range(0, len(texts), _EMBEDDING_BATCH):
             # Endpoints refuse an empty text and fail on a lone surrogate.
-            batch = [clean_text(text) or " " for text in texts[start : start + _EMBEDDING_BATCH]]
+            batch = [clean(text) or " " for text in texts[start : start + _EMBEDDING_BATCH]]
             vectors += await self._embed_batch(model, batch)
         return vectors
 

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from bot.calls import Call, FunctionSchema, clean_text, clean_value, exact_value
+from bot.calls import Call, FunctionSchema, exact_value
+from memory.sanitise import clean, clean_json
 
 ChatMessage = Mapping[str, object]
 """A message in OpenAI's chat format: role, content, and `tool_calls` or `tool_call_id`."""
@@ -87,7 +88,7 @@ def repair(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
 
 
 def _spoken(message: ChatMessage) -> dict[str, object]:
-    content = clean_value(message.get("content"))
+    content = clean_json(message.get("content"))
     kept: dict[str, object] = {"role": message["role"], "content": content or "(empty)"}
     if name := _NOT_IN_NAME.sub("_", str(message.get("name") or ""))[:64]:
         kept["name"] = name
@@ -100,7 +101,7 @@ def _answered(
     results: Mapping[str, deque[tuple[int, ChatMessage]]],
     used: set[str],
 ) -> list[dict[str, object]]:
-    text = clean_value(message.get("content")) or None
+    text = clean_json(message.get("content")) or None
     calls = list(_tool_calls(message))
     if not calls:
         blank = text is None or (isinstance(text, str) and not text.strip())
@@ -121,7 +122,7 @@ def _result_after(position: int, raw_id: str, results: Mapping[str, deque[tuple[
     while waiting:
         where, result = waiting.popleft()
         if where > position:
-            content = clean_value(result.get("content"))
+            content = clean_json(result.get("content"))
             return content if isinstance(content, str | list) and content else "(empty result)"
     return NO_RESULT
 
@@ -137,7 +138,7 @@ def _sent_call(call: Mapping[str, object], call_id: str) -> dict[str, object]:
 
 def _sendable(raw: str) -> str:
     """Arguments that are a JSON object: chat templates parse them and would fail on a broken one for ever."""
-    raw = clean_text(raw)
+    raw = clean(raw)
     try:
         if isinstance(json.loads(raw), dict):
             return raw
@@ -249,4 +250,4 @@ def read_schema_reply(content: str) -> tuple[str | None, tuple[Call, ...]] | Non
         if isinstance(item, Mapping):
             raw = json.dumps(item.get("arguments") or {}, ensure_ascii=False)
             calls.append(Call(f"schema_{number}", str(item.get("function") or ""), raw))
-    return clean_text(str(value.get("text") or "")), tuple(calls)
+    return clean(str(value.get("text") or "")), tuple(calls)

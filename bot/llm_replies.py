@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from bot.calls import Call, clean_text
+from bot.calls import Call
 from bot.llm_errors import ModelError, ModelUnavailable, from_body
+from memory.sanitise import clean
 
 Body = Mapping[str, object]
 """A decoded JSON object of an endpoint."""
@@ -70,7 +71,7 @@ def text_of(message: Body) -> str:
     text = _THOUGHT_END.sub("", _THOUGHTS.sub("", text))
     if not text.strip() and isinstance(message.get("refusal"), str):
         text = str(message["refusal"])
-    return clean_text(text)
+    return clean(text)
 
 
 def native_calls(message: Body, names: frozenset[str]) -> tuple[Call, ...]:
@@ -81,7 +82,7 @@ def native_calls(message: Body, names: frozenset[str]) -> tuple[Call, ...]:
     calls = []
     for item in items:
         function = mapping(item.get("function"))
-        name = clean_text(str(function.get("name") or "")).strip()
+        name = clean(str(function.get("name") or "")).strip()
         tail = name.rsplit(".", 1)[-1]
         raw = function.get("arguments")
         arguments = raw if isinstance(raw, str) else json.dumps(raw if raw is not None else {}, ensure_ascii=False)
@@ -89,7 +90,7 @@ def native_calls(message: Body, names: frozenset[str]) -> tuple[Call, ...]:
             Call(
                 id=str(item.get("id") or ""),
                 name=name if name in names or tail not in names else tail,
-                arguments=clean_text(arguments) if arguments.strip() else "{}",
+                arguments=clean(arguments) if arguments.strip() else "{}",
             )
         )
     return tuple(calls)

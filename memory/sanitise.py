@@ -15,11 +15,12 @@ def clean(text: str) -> str:
 
     The two halves of a pair that arrived as two code points are joined to the character they mean.
     """
+    text = text.replace("\x00", "")
     try:
         text.encode()
     except UnicodeEncodeError:
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text.replace("\x00", "")
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def clean_json(value: Any) -> Any:

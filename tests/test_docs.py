@@ -130,6 +130,10 @@ def test_the_figures_have_their_places() -> None:
         assert re.search(rf"^#+ {name}$", README, re.MULTILINE), f"no heading {name}"
         module = name.replace("-", "_")
         assert re.search(rf"bot bench {module}\b", README), f"no command under {name}"
+    for module in set(re.findall(r"`bot bench ([a-z_]+)", README)):
+        file = ROOT / "bot" / "bench" / f"{module}.py"
+        assert file.is_file(), f"there is no bot bench {module}"
+        assert re.search(r"^def main\(", file.read_text(encoding="utf-8"), re.MULTILINE), f"bot bench {module} cannot be run"
 
 
 def test_every_target_of_the_makefile_is_documented() -> None:

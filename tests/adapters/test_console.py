@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import fcntl
 import io
 import os
 import pty
@@ -9,6 +10,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import termios
 import textwrap
 import time
 from collections.abc import Iterator
@@ -140,6 +142,7 @@ async def test_the_contract() -> None:
 
 INTERACTIVE = """
 import asyncio
+import signal
 from adapters.base import Outgoing, Person
 from adapters.console import ConsoleAdapter
 
@@ -161,6 +164,7 @@ async def main():
         return None
     tasks = []
     adapter = ConsoleAdapter(Person("console", "", "ada", "Ada"), "ada", name="Kee", settled=settled, lines=None)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, adapter.interrupt)
     await adapter.run(receive, command)
     print("LEFT", flush=True)
 
@@ -174,12 +178,9 @@ class Screen:
     def __init__(self, program: str) -> None:
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program)],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env={**os.environ, "TERM": "xterm"},
-        )
+            [sys.executable, "-c", textwrap.dedent(program)], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0), env={**os.environ, "TERM": "xterm"},
+        )  # fmt: skip
         os.close(slave)
         self.seen = ""
 
@@ -213,19 +214,22 @@ def screen() -> Iterator[Screen]:
 
 
 def test_interactive(screen: Screen) -> None:
-    screen.see("Kee is here")
-    screen.see(">")
+    def see(text: str) -> None:
+        screen.see(text)
+        screen.see(">")  # the prompt is drawn again below it
+
+    see("Kee is here")
     screen.type("hello\r")
-    screen.see("Kee: heard hello")
+    see("Kee: heard hello")
     screen.type("wait\r")
-    screen.see("Kee is thinking")
+    see("Kee is thinking")
     screen.type("\x03")
-    screen.see("Stopped.")
-    screen.see("Kee: heard wait")
+    see("Stopped.")
+    see("Kee: heard wait")
     screen.type("\x03")
-    screen.see("Nothing to stop")
+    see("Nothing to stop")
     screen.type("half a line\x03whole\r")
-    screen.see("Kee: heard whole")
+    see("Kee: heard whole")
     screen.type("\x04")
     screen.see("LEFT")
     assert screen.process.wait(20) == 0

@@ -134,6 +134,7 @@ CREATE TABLE events (
 );
 CREATE INDEX events_waiting ON events (agent_id, seq) WHERE status = 0;
 CREATE INDEX events_dead ON events (id) WHERE status = 2;
+CREATE INDEX events_by_message ON events (place_id, (payload->>'message_id')) WHERE status IN (0, 2);
 CREATE INDEX ON events (turn_id);
 
 CREATE TABLE outbox (
@@ -187,7 +188,7 @@ CREATE TABLE messages (
 CREATE INDEX ON messages (agent_id, created_at);
 CREATE INDEX ON messages (author_id) WHERE kind = 'quote';
 CREATE INDEX ON messages (event_id);
-CREATE INDEX ON messages (agent_id, platform_id) WHERE platform_id IS NOT NULL;
+CREATE INDEX ON messages (place_id, platform_id) WHERE platform_id IS NOT NULL;
 CREATE INDEX messages_words ON messages USING gin (agent_id, tsv) WITH (fastupdate = off) WHERE searchable;
 
 CREATE TABLE documents (
@@ -369,7 +370,7 @@ BEGIN
   INSERT INTO unembedded (agent_id, message_id) VALUES (new.agent_id, new.id) ON CONFLICT DO NOTHING;
   RETURN NULL;
 END $$;
-CREATE TRIGGER note_unembedded AFTER INSERT ON messages
+CREATE TRIGGER note_unembedded AFTER INSERT OR UPDATE OF content ON messages
   FOR EACH ROW WHEN (new.searchable) EXECUTE FUNCTION note_unembedded_message();
 
 CREATE FUNCTION note_unembedded_passage() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -208,6 +208,17 @@ BEGIN
   END IF;
 END $$;
 
+-- Where a message of a platform stands: in events that wait (or died), in messages, or nowhere any more. One row an event or message.
+CREATE FUNCTION locate(p_platform text, p_realm text, p_external text, p_ids text[])
+RETURNS TABLE (agent_id bigint, place_id bigint, event_id bigint, message_id bigint)
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  WITH here AS (SELECT id FROM places WHERE platform = p_platform AND realm = p_realm AND external_id = p_external)
+  SELECT e.agent_id, e.place_id, e.id, NULL::bigint FROM events e JOIN here ON e.place_id = here.id
+    WHERE e.payload->>'message_id' = ANY (p_ids) AND e.status IN (0, 2) AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.event_id = e.id)
+  UNION ALL
+  SELECT m.agent_id, m.place_id, m.event_id, m.id FROM messages m JOIN here ON m.place_id = here.id WHERE m.platform_id = ANY (p_ids)
+$$;
+
 -- Ends a turn inside its last step, under the epoch; a turn that is done has raised the version in commit_step just before.
 -- Returns whether more waits; if not, the wake flag is down.
 -- Null: stale epoch, nothing was done.

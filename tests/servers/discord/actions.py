@@ -131,7 +131,12 @@ class Actions:
     def delete(self, message: Message) -> None:
         self._drop(message)
         if not message.ephemeral:
-            self.gateway.in_channel("MESSAGE_DELETE", _same(_place(message.channel, id=str(message.id))), message.channel, intents.of_messages(message.channel))
+            self.gateway.in_channel(
+                "MESSAGE_DELETE",
+                _same(_place(message.channel, id=str(message.id))),
+                message.channel,
+                intents.of_messages(message.channel),
+            )
         self._signal.notify()
 
     def delete_bulk(self, messages: Sequence[Message]) -> None:

@@ -185,4 +185,3 @@ async def _read(http: web.Request, log: Request) -> Call:
     log.body = body if isinstance(body, dict) else {"items": body}
     log.files = [upload.filename for upload in uploads]
     return Call(log, log.body, body if isinstance(body, list) else [], uploads)
-

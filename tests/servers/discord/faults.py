@@ -114,7 +114,15 @@ class Faults:
         """500, 502, 503 and the like, with the plain text a proxy gives."""
         self.add(route, Answer(status, f"error code: {status}"), times, where)
 
-    def error(self, route: str, status: int, code: int, message: str = "refused", times: int = 1, where: Callable[[Request], bool] | None = None) -> None:
+    def error(
+        self,
+        route: str,
+        status: int,
+        code: int,
+        message: str = "refused",
+        times: int = 1,
+        where: Callable[[Request], bool] | None = None,
+    ) -> None:
         """A refusal with one of Discord's codes: 40003, 20016, 200000, 50001 ..."""
         self.add(route, Answer(status, {"code": code, "message": message}), times, where)
 
@@ -143,7 +151,9 @@ class Faults:
         """The connection breaks and nothing is carried out."""
         self.add(route, Cut(after=False), times, where)
 
-    def delay(self, route: str, seconds: float, times: int = 1, *, after: bool = False, where: Callable[[Request], bool] | None = None) -> None:
+    def delay(
+        self, route: str, seconds: float, times: int = 1, *, after: bool = False, where: Callable[[Request], bool] | None = None
+    ) -> None:
         self.add(route, Delay(seconds, after), times, where)
 
     def hold(self, route: str, times: int = 1, where: Callable[[Request], bool] | None = None) -> Hold:

@@ -33,8 +33,14 @@ def allowed_mentions(body: Json) -> Allowed:
     parse: list[str] = given.get("parse") or []
     for kind in ("users", "roles"):
         if kind in parse and given.get(kind):
-            raise invalid_form("allowed_mentions", "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE", f'parse:["{kind}"] and {kind}: [ids...] are mutually exclusive.')
-    return Allowed("everyone" in parse, _ids("users", parse, given), _ids("roles", parse, given), bool(given.get("replied_user", False)))
+            raise invalid_form(
+                "allowed_mentions",
+                "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE",
+                f'parse:["{kind}"] and {kind}: [ids...] are mutually exclusive.',
+            )
+    return Allowed(
+        "everyone" in parse, _ids("users", parse, given), _ids("roles", parse, given), bool(given.get("replied_user", False))
+    )
 
 
 def ping(world: World, message: Message, allowed: Allowed, replied: User | None) -> None:

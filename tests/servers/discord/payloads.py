@@ -5,7 +5,21 @@ from __future__ import annotations
 from tests.servers.discord import intents
 from tests.servers.discord.permissions import VIEW_CHANNEL, may
 from tests.servers.discord.snowflakes import moment, stamp
-from tests.servers.discord.world import DM, FORUM, REPLY, THREAD_STARTER, Attachment, Channel, Guild, Json, Member, Message, Role, User, World
+from tests.servers.discord.world import (
+    DM,
+    FORUM,
+    REPLY,
+    THREAD_STARTER,
+    Attachment,
+    Channel,
+    Guild,
+    Json,
+    Member,
+    Message,
+    Role,
+    User,
+    World,
+)
 
 
 def user_json(user: User) -> Json:
@@ -236,7 +250,9 @@ def _membership(message: Message) -> Json:
     if author and not message.webhook_id:
         body["member"] = member_json(author, partial=True)
     body["mentions"] = [
-        {**user_json(user), "member": member_json(guild.members[user.id], partial=True)} if user.id in guild.members else user_json(user)
+        {**user_json(user), "member": member_json(guild.members[user.id], partial=True)}
+        if user.id in guild.members
+        else user_json(user)
         for user in message.mentions
     ]
     return body

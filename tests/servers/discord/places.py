@@ -39,7 +39,14 @@ class Places:
         self._actions = actions
         self._gateway = actions.gateway
 
-    def guild(self, name: str, *, owner: User | None = None, channels: Sequence[str] = ("general",), shard: tuple[int, int] | None = None) -> Guild:
+    def guild(
+        self,
+        name: str,
+        *,
+        owner: User | None = None,
+        channels: Sequence[str] = ("general",),
+        shard: tuple[int, int] | None = None,
+    ) -> Guild:
         """A guild the bot is in, with text channels; `shard` (number, count) picks an id of that shard."""
         made = self._world.ids.of_shard(*shard) if shard else self._world.ids.next()
         owner = owner or self._world.application.owner
@@ -75,12 +82,23 @@ class Places:
             self._gateway.dispatch("GUILD_MEMBER_UPDATE", lambda _, changed=changed: changed, guild=guild, intent=intent)  # type: ignore[misc]
         return role
 
-    def channel(self, guild: Guild, name: str, *, private_to: Iterable[User | Role] | None = None, forum: bool = False, topic: str | None = None) -> Channel:
+    def channel(
+        self,
+        guild: Guild,
+        name: str,
+        *,
+        private_to: Iterable[User | Role] | None = None,
+        forum: bool = False,
+        topic: str | None = None,
+    ) -> Channel:
         """A text channel or a forum. `private_to`: @everyone does not see it, these do, and the bot."""
         channel = self._channel(guild, name, FORUM if forum else TEXT)
         channel.topic = topic
         if private_to is not None:
-            channel.overwrites = {guild.id: Overwrite(deny=VIEW_CHANNEL), self._world.bot.id: Overwrite(VIEW_CHANNEL, member=True)}
+            channel.overwrites = {
+                guild.id: Overwrite(deny=VIEW_CHANNEL),
+                self._world.bot.id: Overwrite(VIEW_CHANNEL, member=True),
+            }
             for target in private_to:
                 channel.overwrites[target.id] = Overwrite(VIEW_CHANNEL, member=isinstance(target, User))
         self._tell("CHANNEL_CREATE", channel)
@@ -90,7 +108,9 @@ class Places:
         """Changes who may do what in a channel."""
         channel.overwrites[target.id] = Overwrite(allow, deny, isinstance(target, User))
         guild = channel.guild
-        self._gateway.dispatch("CHANNEL_UPDATE", lambda _: payloads.channel_json(channel, self._world.bot), guild=guild, intent=intents.GUILDS)
+        self._gateway.dispatch(
+            "CHANNEL_UPDATE", lambda _: payloads.channel_json(channel, self._world.bot), guild=guild, intent=intents.GUILDS
+        )
 
     def delete_channel(self, channel: Channel) -> None:
         """A channel with its threads, or a thread."""
@@ -105,14 +125,28 @@ class Places:
         for one in [one for one in channel.guild.channels.values() if one is channel or one.parent is channel]:
             del channel.guild.channels[one.id], self._world.channels[one.id]
 
-    def thread(self, parent: Channel, creator: User, name: str, *, source: Message | None = None, private: bool = False, first: Draft | None = None) -> Channel:
+    def thread(
+        self,
+        parent: Channel,
+        creator: User,
+        name: str,
+        *,
+        source: Message | None = None,
+        private: bool = False,
+        first: Draft | None = None,
+    ) -> Channel:
         """A thread on a message, a bare one, or (with `first`) a forum's post."""
         made = source.id if source else self._world.ids.next()
         thread = Channel(made, PRIVATE_THREAD if private else PUBLIC_THREAD, name, parent.guild, parent, creator=creator)
         assert parent.guild is not None
         thread.followers[creator.id] = now()
         self._world.channels[made] = parent.guild.channels[made] = thread
-        self._gateway.in_channel("THREAD_CREATE", lambda _: {**payloads.channel_json(thread, self._world.bot), "newly_created": True}, thread, intents.GUILDS)
+        self._gateway.in_channel(
+            "THREAD_CREATE",
+            lambda _: {**payloads.channel_json(thread, self._world.bot), "newly_created": True},
+            thread,
+            intents.GUILDS,
+        )
         pointer = Reference(0, source.id if source else None, parent.id if source else thread.id, parent.guild.id)
         if source is not None:
             source.thread = thread
@@ -170,7 +204,9 @@ class Places:
 
     def _tell(self, event: str, channel: Channel) -> None:
         if may(self._world.bot, channel, self._world.bot, VIEW_CHANNEL):
-            self._gateway.dispatch(event, lambda _: payloads.channel_json(channel, self._world.bot), guild=channel.guild, intent=intents.GUILDS)
+            self._gateway.dispatch(
+                event, lambda _: payloads.channel_json(channel, self._world.bot), guild=channel.guild, intent=intents.GUILDS
+            )
 
     def _followers(self, thread: Channel, **changes: object) -> None:
         assert thread.guild is not None

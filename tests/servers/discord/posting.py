@@ -71,7 +71,9 @@ def read_draft(call: Call, actions: Actions, body: Json | None = None) -> Draft:
     if len(embeds) > 10:
         raise invalid_form("embeds", "BASE_TYPE_MAX_LENGTH", "Must be 10 or fewer in length.")
     if flags & COMPONENTS_V2 and (draft.content or embeds):
-        raise invalid_form("content", "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2", "Cannot be used with IS_COMPONENTS_V2.")
+        raise invalid_form(
+            "content", "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2", "Cannot be used with IS_COMPONENTS_V2."
+        )
     if len(components) > (40 if flags & COMPONENTS_V2 else 5):
         raise invalid_form("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.")
     draft.nonce = read_nonce(body)
@@ -136,7 +138,12 @@ def edit(message: Message, call: Call, actions: Actions) -> None:
         kept = {int(one["id"]) for one in body.get("attachments") or [] if str(one.get("id", "")).isdigit()}
         old = [one for one in message.attachments if one.id in kept]
         changes["attachments"] = [*old, *read_attachments(call, actions)]
-    if not (content or changes.get("embeds", message.embeds) or changes.get("attachments", message.attachments) or changes.get("components", message.components)):
+    if not (
+        content
+        or changes.get("embeds", message.embeds)
+        or changes.get("attachments", message.attachments)
+        or changes.get("components", message.components)
+    ):
         raise errors.empty_message()
     actions.edit(message, content, **changes)
 

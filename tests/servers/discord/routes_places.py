@@ -113,7 +113,9 @@ class PlaceRoutes:
 
     def archived_threads(self, call: Call) -> Json:
         parent = visible(self._world, call.id("channel_id"))
-        threads = [one for one in self._world.channels.values() if one.parent is parent and one.archived and one.kind != PRIVATE_THREAD]
+        threads = [
+            one for one in self._world.channels.values() if one.parent is parent and one.archived and one.kind != PRIVATE_THREAD
+        ]
         return {"threads": [self._json(one) for one in threads], "members": [], "has_more": False}
 
     def member(self, call: Call) -> Json:
@@ -149,7 +151,9 @@ class PlaceRoutes:
         private = source is None and call.body.get("type", PRIVATE_THREAD) == PRIVATE_THREAD
         if not may(self._world.bot, parent, self._world.bot, CREATE_PRIVATE_THREADS if private else CREATE_PUBLIC_THREADS):
             raise errors.missing_permissions()
-        return Created(self._json(self._places.thread(parent, self._world.bot, call.body["name"], source=source, private=private)))
+        return Created(
+            self._json(self._places.thread(parent, self._world.bot, call.body["name"], source=source, private=private))
+        )
 
     def join_thread(self, call: Call) -> None:
         thread = visible(self._world, call.id("channel_id"))
@@ -213,6 +217,10 @@ def _check_command(item: Json, path: str) -> None:
         raise invalid_form(f"{path}.options", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
     required = [bool(option.get("required")) for option in options if option["type"] > 2]
     if required != sorted(required, reverse=True):
-        raise invalid_form(f"{path}.options", "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID", "Required options must be placed before non-required options")
+        raise invalid_form(
+            f"{path}.options",
+            "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID",
+            "Required options must be placed before non-required options",
+        )
     for number, option in enumerate(options):
         _check_command(option, f"{path}.options.{number}")

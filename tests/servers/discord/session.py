@@ -15,7 +15,19 @@ from tests.servers.discord.intents import MESSAGE_CONTENT
 from tests.servers.discord.listener import reset
 from tests.servers.discord.world import Guild, Json
 
-DISPATCH, HEARTBEAT, IDENTIFY, PRESENCE, VOICE, RESUME, RECONNECT, MEMBERS, INVALID, HELLO, ACK = 0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11
+DISPATCH, HEARTBEAT, IDENTIFY, PRESENCE, VOICE, RESUME, RECONNECT, MEMBERS, INVALID, HELLO, ACK = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    6,
+    7,
+    8,
+    9,
+    10,
+    11,
+)
 
 # How many dispatches a session can replay, and for how many seconds it waits for its client to come back.
 KEPT = 20_000
