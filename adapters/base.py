@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -92,11 +91,32 @@ class TryLater(Exception):
         self.seconds = seconds
 
 
-Receive = Callable[[Incoming], Awaitable[bool]]
-"""Takes an event in durably; True when it was new. Returns only after the commit, so that the platform can be acknowledged."""
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """People edited a message or deleted some, in one place. `text` None: deleted. Who did it does not matter: the platform says it is so."""
 
-Command = Callable[[Person, PlaceOf, str], Awaitable[str | None]]
-"""Runs a chat command line (`/memory view`) for a person at a place; None when the text is no command."""
+    platform: str
+    realm: str
+    channel: str
+    message_ids: tuple[str, ...]
+    text: str | None
+    at: datetime
+
+
+class Bot(Protocol):
+    """What an adapter may ask of the bot."""
+
+    async def receive(self, incoming: Incoming) -> bool:
+        """Take an event in durably; True when it was new. Returns only after the commit, so that the platform can be acknowledged."""
+        ...
+
+    async def command(self, person: Person, place: PlaceOf, line: str) -> str | None:
+        """Run a chat command line (`/memory view`) for a person at a place; None when the text is no command."""
+        ...
+
+    async def changed(self, changed: Changed) -> None:
+        """Follow an edit or a deletion: what waits is corrected or cancelled, what is remembered is corrected or erased."""
+        ...
 
 
 class Adapter(Protocol):
@@ -117,7 +137,7 @@ class Adapter(Protocol):
         """The most characters of one outgoing message."""
         ...
 
-    async def run(self, receive: Receive, command: Command) -> None:
+    async def run(self, bot: Bot) -> None:
         """Take events in until the adapter is closed or the person leaves."""
         ...
 

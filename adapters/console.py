@@ -20,7 +20,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from adapters.base import Command, Incoming, Outgoing, Person, PlaceOf, Receive, TryLater
+from adapters.base import Bot, Incoming, Outgoing, Person, PlaceOf, TryLater
 
 PLATFORM = "console"
 LIMIT = 1_000_000
@@ -134,25 +134,25 @@ class ConsoleAdapter:
         """This terminal alone: another process's person sits at another one."""
         return (self.place.external_id,)
 
-    async def run(self, receive: Receive, command: Command) -> None:
+    async def run(self, bot: Bot) -> None:
         """Read until /quit, Ctrl-D, or the end of the pipe (after its last answer)."""
         if self._lines is None:
-            await self._interactive(receive, command)
+            await self._interactive(bot)
         else:
-            await self._pipe(self._lines, receive, command)
+            await self._pipe(self._lines, bot)
 
-    async def _pipe(self, lines: Lines, receive: Receive, command: Command) -> None:
+    async def _pipe(self, lines: Lines, bot: Bot) -> None:
         await self._settled()  # what a crash left unanswered comes first
         while not self._left.is_set() and (line := await lines.next()) is not None:
-            if not await self._take(line, receive, command):
+            if not await self._take(line, bot):
                 return
             await self._settled()
 
-    async def _interactive(self, receive: Receive, command: Command) -> None:
+    async def _interactive(self, bot: Bot) -> None:
         keys = KeyBindings()
         keys.add("c-c")(lambda _: self.interrupt())
         self._session = PromptSession(history=InMemoryHistory(), reserve_space_for_menu=0, key_bindings=keys)
-        self._stop = lambda: command(self.person, self.place, "/stop")
+        self._stop = lambda: bot.command(self.person, self.place, "/stop")
         self._print(f"{self._name} is here. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
         with patch_stdout(raw=False):
             while not self._left.is_set():
@@ -160,7 +160,7 @@ class ConsoleAdapter:
                     line = await self._session.prompt_async(self._prompt, handle_sigint=False)
                 except EOFError:
                     return
-                if not await self._take(line, receive, command):
+                if not await self._take(line, bot):
                     return
 
     def interrupt(self) -> None:
@@ -175,17 +175,17 @@ class ConsoleAdapter:
     async def _stop_now(self, stop: Callable[[], Awaitable[str | None]]) -> None:
         self._print(await stop() or "Nothing is running.")
 
-    async def _take(self, line: str, receive: Receive, command: Command) -> bool:
+    async def _take(self, line: str, bot: Bot) -> bool:
         """One line: nothing, a command, or a message. False when the person leaves."""
         text = readable(line).strip()
         if not text:
             return True
         if text.casefold() == "/quit":
             return False
-        answer = await command(self.person, self.place, text)
+        answer = await bot.command(self.person, self.place, text)
         if answer is None:
             key = f"{self.place.external_id}:{uuid4().hex}"
-            await receive(Incoming("message", self.person, self.place, key, datetime.now(UTC), text=text))
+            await bot.receive(Incoming("message", self.person, self.place, key, datetime.now(UTC), text=text))
         elif answer:
             self._print(answer)
         return True

@@ -120,6 +120,8 @@ class Agent:
                 return await act(turn)
             except ContextChanged:
                 await turns.refresh(self._db, turn.claim)
+                if await turns.cancelled(self._db, turn.claim):
+                    raise TurnCancelled from None
                 turn.state = await self._load(turn.claim)
         raise TryAgainLater("memory kept changing during the turn")
 

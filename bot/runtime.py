@@ -11,8 +11,8 @@ from functools import partial
 import psycopg
 from psycopg_pool import PoolTimeout
 
-from adapters.base import Adapter, Incoming, Person, PlaceOf
-from bot import commands, prompts
+from adapters.base import Adapter, Changed, Incoming, Person, PlaceOf
+from bot import changes, commands, prompts
 from bot.agent import Agent
 from bot.commands.context import Parts
 from bot.engine import deadletters, inbox
@@ -88,6 +88,10 @@ class Runtime:
         """As `accept`, through a short absence of the database: the key makes it safe to ask again."""
         return await patiently(lambda: self.accept(incoming), INTAKE_PATIENCE)
 
+    async def changed(self, changed: Changed) -> None:
+        """Follow an edit or a deletion on a platform, through a short absence of the database."""
+        await patiently(lambda: changes.follow(self._services.db, self._services.cache, changed), INTAKE_PATIENCE)
+
     async def command(self, person: Person, place: PlaceOf, line: str) -> str | None:
         """A command line; None when it is none."""
         try:
@@ -119,7 +123,7 @@ class Runtime:
                 for adapter in self._adapters:
                     senders.append(OutboxSender(services.db, adapter, settings, now=now, outbound=self._outbound))
                     background.append(group.create_task(senders[-1].run(), name=f"sender {adapter.platform}"))
-                    intake.append(group.create_task(adapter.run(self.receive, self.command), name=f"adapter {adapter.platform}"))
+                    intake.append(group.create_task(adapter.run(self), name=f"adapter {adapter.platform}"))
             await _until(stop, intake)
             await _ended(intake)
             await _ended(workers)

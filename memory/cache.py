@@ -70,6 +70,13 @@ class Cache:
         keys = [key async for key in self._redis.scan_iter(match=f"keepsake:{agent}:*", count=1000)]
         return int(await self._redis.delete(*keys)) if keys else 0
 
+    async def forget_quietly(self, agent: int) -> None:
+        """As `forget`; without Redis what it still holds is never asked for again and vanishes within `LIFETIME`."""
+        try:
+            await self.forget(agent)
+        except (RedisError, OSError) as error:
+            self._failed(error)
+
     async def ping(self) -> None:
         """Raise RedisError or OSError when Redis does not answer; nothing when there is no cache."""
         if self._redis is not None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import timedelta
 
-from adapters.base import Command, Incoming, Outgoing, Person, PlaceOf, Receive
+from adapters.base import Bot, Incoming, Outgoing, Person, PlaceOf
 from bot.bench.bulk import Owner
 from bot.bench.stage import PLATFORM
 from bot.engine.settings import EngineSettings
@@ -28,13 +28,13 @@ class StopwatchAdapter:
     limit = 100_000
 
     def __init__(self) -> None:
-        self._receive: asyncio.Future[Receive] = asyncio.get_running_loop().create_future()
+        self._bot: asyncio.Future[Bot] = asyncio.get_running_loop().create_future()
         self._waiting: dict[str, asyncio.Future[float]] = {}
         self._numbers = itertools.count(1)
 
-    async def run(self, receive: Receive, command: Command) -> None:  # noqa: ARG002
-        """Lets `ask` use `receive`, until cancelled."""
-        self._receive.set_result(receive)
+    async def run(self, bot: Bot) -> None:
+        """Lets `ask` use the bot, until cancelled."""
+        self._bot.set_result(bot)
         await asyncio.Event().wait()
 
     async def send(self, outgoing: Outgoing) -> str:
@@ -55,11 +55,11 @@ class StopwatchAdapter:
 
     async def say(self, user: str, text: str) -> asyncio.Future[float]:
         """Take a message in; the result comes when its answer is handed over."""
-        receive = await self._receive
+        bot = await self._bot
         answered: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._waiting[user] = answered
         key = f"{user}-{next(self._numbers)}"
-        await receive(
+        await bot.receive(
             Incoming(
                 "message", Person(PLATFORM, "", user, "Ada", timezone="UTC"), PlaceOf(PLATFORM, "", "", user, "direct", "Ada"), key, now(), text,
                 message_id=key,

@@ -39,7 +39,7 @@ async def forget(asking: Asking) -> str:
 
 
 @dataclass(slots=True)
-class _Gone:
+class Gone:
     """What goes in one forgetting: ids by kind. Things derived from it are added as they are found."""
 
     messages: set[int]
@@ -62,10 +62,10 @@ async def _one(asking: Asking, kind: str, number: int) -> str:
             raise CommandRefused(f"There is no {kind}{number} here. /memory view and /memory search show the numbers.")
         if kind == "t":
             await connection.execute("DELETE FROM timers WHERE id = %s", (number,))
-            gone, said = _Gone(set(), set(), set(), set(), set()), "The timer is gone."
+            gone, said = Gone(set(), set(), set(), set(), set()), "The timer is gone."
         else:
-            gone = await _with_derived(connection, kind, number, row["turn_id"])
-            await _delete(connection, gone)
+            gone = await with_derived(connection, kind, number, row["turn_id"])
+            await erase_rows(connection, gone)
             said = _account(kind, number, gone)
         target: log.Target = {"m": "message", "w": "working_context", "a": "passage"}.get(kind, "working_context")  # type: ignore[assignment]
         await log.record(
@@ -84,8 +84,9 @@ async def _row(connection: Connection, table: str, number: int) -> dict[str, Any
     return await (await connection.execute(statement, (number,))).fetchone()
 
 
-async def _with_derived(connection: Connection, kind: str, number: int, turn: int | None) -> _Gone:
-    gone = _Gone(set(), set(), set(), set(), {turn} if turn is not None else set())
+async def with_derived(connection: Connection, kind: str, number: int, turn: int | None) -> Gone:
+    """What goes when a message (m), an entry (w) or a passage (a) is forgotten: it, and what it was the trigger of."""
+    gone = Gone(set(), set(), set(), set(), {turn} if turn is not None else set())
     {"m": gone.messages, "w": gone.entries, "a": gone.passages}[kind].add(number)
     if kind == "m":
         rows = await (
@@ -107,7 +108,8 @@ async def _with_derived(connection: Connection, kind: str, number: int, turn: in
     return gone
 
 
-async def _delete(connection: Connection, gone: _Gone) -> None:
+async def erase_rows(connection: Connection, gone: Gone) -> None:
+    """Delete rows with everything that repeats their words, in the caller's transaction."""
     messages, turns, summaries = list(gone.messages), list(gone.turns), list(gone.summaries)
     # Calls and results leave together, so that no call stays without its result.
     await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (turns,))
@@ -140,7 +142,7 @@ async def _delete(connection: Connection, gone: _Gone) -> None:
     await connection.execute("DELETE FROM messages WHERE id = ANY(%s)", (messages,))
 
 
-def _account(kind: str, number: int, gone: _Gone) -> str:
+def _account(kind: str, number: int, gone: Gone) -> str:
     entries, passages = (
         len(gone.entries - ({number} if kind == "w" else set())),
         len(gone.passages - ({number} if kind == "a" else set())),

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from adapters.base import Incoming, Outgoing, Person, PlaceOf, TryLater
+from adapters.base import Changed, Incoming, Outgoing, Person, PlaceOf, TryLater
 from adapters.console import ConsoleAdapter, Lines, printable, readable
 from tests.waiting import until
 
@@ -79,9 +79,12 @@ class Bot:
         assert (person, place) == (ADA, PlaceOf("console", "", "", "ada", "direct"))
         return "commanded" if line == "/do" else "" if line == "/silent" else None
 
+    async def changed(self, changed: Changed) -> None:
+        raise AssertionError("a terminal's lines cannot be edited afterwards")
+
     async def run(self) -> None:
         async with asyncio.timeout(10):
-            await self.adapter.run(self.receive, self.command)
+            await self.adapter.run(self)
 
 
 async def test_a_pipe_is_read_a_line_at_a_time(pipe: tuple[int, int]) -> None:
@@ -141,7 +144,7 @@ async def test_the_contract() -> None:
 
 
 INTERACTIVE = """
-import asyncio
+import asyncio, types
 import signal
 from adapters.base import Outgoing, Person
 from adapters.console import ConsoleAdapter
@@ -165,7 +168,7 @@ async def main():
     tasks = []
     adapter = ConsoleAdapter(Person("console", "", "ada", "Ada"), "ada", name="Kee", settled=settled, lines=None)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, adapter.interrupt)
-    await adapter.run(receive, command)
+    await adapter.run(types.SimpleNamespace(receive=receive, command=command))
     print("LEFT", flush=True)
 
 asyncio.run(main())
@@ -224,7 +227,7 @@ def test_interactive(screen: Screen) -> None:
     screen.type("wait\r")
     see("Kee is thinking")
     screen.type("\x03")
-    see("Stopped.")
+    screen.see("Stopped.")
     see("Kee: heard wait")
     screen.type("\x03")
     see("Nothing to stop")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from adapters.base import Command, Outgoing, Receive
+from adapters.base import Bot, Outgoing
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.outbox import OutboxSender
@@ -44,7 +44,7 @@ class Folder:
     channels: None = None
     limit: int = 2000
 
-    async def run(self, receive: Receive, command: Command) -> None:
+    async def run(self, bot: Bot) -> None:
         raise NotImplementedError
 
     async def send(self, outgoing: Outgoing) -> str:

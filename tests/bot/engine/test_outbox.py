@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from adapters.base import Command, Outgoing, Receive, TryLater, Undeliverable
+from adapters.base import Bot, Outgoing, TryLater, Undeliverable
 from bot.engine import turns
 from bot.engine.outbox import OutboxSender
 from bot.engine.signals import Outbound
@@ -31,7 +31,7 @@ class Platform:
     busy: dict[str, int] = field(default_factory=dict)
     gate: dict[str, asyncio.Event] = field(default_factory=dict)
 
-    async def run(self, receive: Receive, command: Command) -> None:
+    async def run(self, bot: Bot) -> None:
         raise NotImplementedError
 
     async def send(self, outgoing: Outgoing) -> str:

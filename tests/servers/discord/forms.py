@@ -110,16 +110,14 @@ def _options(
 
 def _check_value(line: str, option: Json, value: object) -> None:
     where = f"/{line} {option['name']}: {value!r}"
-    assert isinstance(value, _TYPES[option["type"]]) and isinstance(value, bool) == (option["type"] == BOOLEAN), (
-        f"{where} is of the wrong type"
-    )
+    assert isinstance(value, _TYPES[option["type"]]), f"{where} is of the wrong type"
+    assert isinstance(value, bool) == (option["type"] == BOOLEAN), f"{where} is of the wrong type"
     choices = option.get("choices")
     assert not choices or value in [one["value"] for one in choices], f"{where} is none of the choices"
-    size = len(value) if isinstance(value, str) else value
-    if isinstance(size, int | float) and not isinstance(size, bool):
-        low = option.get("min_length", option.get("min_value"))
-        high = option.get("max_length", option.get("max_value", 6000 if isinstance(value, str) else None))
-        assert (low is None or size >= low) and (high is None or size <= high), f"{where} is not in {low} to {high}"
+    if isinstance(value, str):
+        assert option.get("min_length", 0) <= len(value) <= option.get("max_length", 6000), f"{where} has not the right length"
+    elif isinstance(value, int | float):
+        assert option.get("min_value", value) <= value <= option.get("max_value", value), f"{where} is too small or too large"
 
 
 def _resolve(value: object, resolved: dict[str, Json], guild: Guild | None) -> object:

@@ -59,6 +59,7 @@ class Gateway:
         """The same for an event of a channel, which the bot gets only where it sees the channel."""
         if may(self.world.bot, channel, self.world.bot, VIEW_CHANNEL):
             self.dispatch(event, build, guild=channel.guild, intent=intent)
+        self._signal.notify(channel)
 
     def live(self) -> Iterator[Connection]:
         """The connections that are open and identified."""

@@ -18,7 +18,7 @@ COMMAND, COMPONENT, AUTOCOMPLETE, MODAL_SUBMIT = 2, 3, 4, 5
 PONG, SAY, DEFER, DEFER_UPDATE, UPDATE, CHOICES, MODAL = 1, 4, 5, 6, 7, 8, 9
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Interaction:
     """One interaction and the bot's answers to it."""
 
@@ -43,6 +43,9 @@ class Interaction:
     choices: list[Json] | None = None
     # Codes with which callbacks were refused: 10062 too late, 40060 twice.
     refused: list[int] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Interaction({self.user.name}: {self.data}, response {self.response}, {self.answers}, refused {self.refused})"
 
     @property
     def deferred(self) -> bool:
@@ -69,6 +72,7 @@ class Interactions:
 
     def __init__(self, world: World, gateway: Gateway) -> None:
         self.all: dict[int, Interaction] = {}
+        self._tokens: dict[str, Interaction] = {}
         self.deadline = 3.0
         self._world = world
         self._gateway = gateway
@@ -76,12 +80,12 @@ class Interactions:
     def start(self, kind: int, user: User, channel: Channel, data: Json, message: Message | None = None) -> Interaction:
         """Sends INTERACTION_CREATE; the clock for the response runs from here."""
         made = Interaction(self._world.ids.next(), secrets.token_urlsafe(48), kind, user, channel, data, message)
-        self.all[made.id] = made
+        self.all[made.id] = self._tokens[made.token] = made
         self._gateway.dispatch("INTERACTION_CREATE", lambda session: self._json(made, session), guild=channel.guild)
         return made
 
     def of_token(self, token: str) -> Interaction | None:
-        return next((one for one in reversed(self.all.values()) if one.token == token), None)
+        return self._tokens.get(token)
 
     def owners(self, interaction: Interaction) -> dict[str, str]:
         """By which installations the command is there: the server's ("0"), the person's own ("1")."""

@@ -177,20 +177,18 @@ class DiscordServer:
                     return message
             return None
 
-        message = await self.until(found, timeout, f"a message of the bot in {channel.name or 'the direct messages'}")
+        message = await self._signal.until(found, timeout, f"a message of the bot in {channel}", channel)
         self._returned.add(message.id)
         return message
 
     async def wait_for_answer(self, interaction: Interaction, answers: int = 1, timeout: float = 5.0) -> Interaction:
         """Until the person sees this many answers; a response that only says "thinking" is none."""
-        await self.until(
-            lambda: len(interaction.answers) >= answers, timeout, f"{answers} answers to an interaction; it has {interaction}"
-        )
+        await self.until(lambda: len(interaction.answers) >= answers, timeout, f"{answers} answers to {interaction}")
         return interaction
 
     async def wait_for_acknowledgement(self, interaction: Interaction, timeout: float = 5.0) -> Interaction:
         """Until the callback came, whatever it was: a deferral, a modal, choices."""
-        await self.until(lambda: interaction.response is not None, timeout, "the acknowledgement of an interaction")
+        await self.until(lambda: interaction.response is not None, timeout, f"the acknowledgement of {interaction}")
         return interaction
 
     async def wait_for_request(self, route: str, number: int = 1, timeout: float = 5.0) -> Request:

@@ -27,7 +27,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class User:
     id: int
     name: str
@@ -37,6 +37,9 @@ class User:
     installed: bool = False
     status: str = "offline"
     locale: str = "en-US"
+
+    def __repr__(self) -> str:
+        return f"User({self.name})"
 
     @property
     def mention(self) -> str:
@@ -63,7 +66,7 @@ class Member:
     joined_at: datetime = field(default_factory=now)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Guild:
     id: int
     name: str
@@ -75,6 +78,9 @@ class Guild:
     # Where Discord itself greets who joins (a message of kind 7).
     system_channel: Channel | None = None
     locale: str = "en-US"
+
+    def __repr__(self) -> str:
+        return f"Guild({self.name})"
 
     @property
     def everyone(self) -> Role:
@@ -92,7 +98,7 @@ class Overwrite:
     member: bool = False
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Channel:
     id: int
     kind: int
@@ -109,6 +115,9 @@ class Channel:
     followers: dict[int, datetime] = field(default_factory=dict)
     messages: dict[int, Message] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"Channel({self.name or [user.name for user in self.recipients]})"
+
     @property
     def mention(self) -> str:
         return f"<#{self.id}>"
@@ -121,7 +130,7 @@ class Channel:
         return next(reversed(self.messages.values()), None)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Attachment:
     """A file; `content_type` is what the message says, `served_type` what the CDN's header says (None: the same)."""
 
@@ -132,6 +141,9 @@ class Attachment:
     content_type: str | None = None
     served_type: str | None = None
     gone: bool = False
+
+    def __repr__(self) -> str:
+        return f"Attachment({self.filename}, {len(self.content)} bytes)"
 
 
 @dataclass(slots=True)
@@ -144,7 +156,7 @@ class Reference:
     guild_id: int | None
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Message:
     id: int
     channel: Channel
@@ -173,6 +185,9 @@ class Message:
     history: list[str] = field(default_factory=list)
     # time.monotonic() when the server took it.
     made_at: float = field(default_factory=time.monotonic)
+
+    def __repr__(self) -> str:
+        return f"Message({self.author.name}: {self.content[:60]!r})"
 
     @property
     def ephemeral(self) -> bool:

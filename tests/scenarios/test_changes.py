@@ -1,0 +1,112 @@
+"""People edit and delete what they wrote: corrected while it waits or runs, never answered twice, erased with what came from it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from adapters.base import Changed
+from bot.changes import follow
+from bot.engine import turns
+from bot.engine.events import TurnCancelled
+from memory import recall_storage
+from memory.db import Database
+from memory.search import Query
+
+from tests.bot.dialogue import Dialogue, dialogue, seen
+from tests.servers.model import Gate, call, reply
+
+
+async def last_id(d: Dialogue) -> str:
+    rows = await d.rows("SELECT payload->>'message_id' AS id FROM events ORDER BY seq DESC LIMIT 1")
+    return str(rows[0]["id"])
+
+
+async def change(d: Dialogue, text: str | None, *ids: str) -> int:
+    named = ids or (await last_id(d),)
+    return await follow(d.db, d.cache, Changed("console", "", d.place.external_id, named, text, d.at))
+
+
+async def test_an_edit_of_a_waiting_message_is_what_gets_answered(db: Database) -> None:
+    async with dialogue(db, reply("ok")) as d:
+        agent = await d.accept("I like tae")
+        assert await change(d, "I like tea") == 1
+        claim = await d.claim(agent)
+        await d.agent.turn(claim)
+        assert "I like tea" in seen(d.model.requests[0])
+        assert "tae" not in seen(d.model.requests[0])
+
+
+async def test_an_edit_during_the_turn_reaches_it_and_is_answered_once(db: Database) -> None:
+    gate = Gate(reply("Tae it is."))
+    async with dialogue(db, gate, reply("Tea it is.")) as d:
+        agent = await d.accept("I like tae")
+        claim = await d.claim(agent)
+        turn = asyncio.create_task(d.agent.turn(claim))
+        await gate.reached.wait()
+        assert await change(d, "I like tea") == 1
+        gate.release()
+        await turn
+        assert await d.outbox(claim) == ["Tea it is."]
+        assert "I like tea" in seen(d.model.requests[1])
+
+
+async def test_an_edit_of_an_answered_message_corrects_memory_and_is_not_answered_again(db: Database) -> None:
+    async with dialogue(db, reply("ok")) as d:
+        await d.hear("I like tae")
+        assert await change(d, "I like tea") == 1
+        [agent] = await d.rows("SELECT id FROM agents")
+        assert await turns.claim(db, int(str(agent["id"])), d.at, d.engine) is None
+        async with db.agent(int(str(agent["id"])), everything=True) as connection:
+            assert [hit.content for hit in (await recall_storage.search(connection, Query("tea"))).hits] == ["I like tea"]
+            assert not (await recall_storage.search(connection, Query("tae"))).total
+        [log] = await d.rows("SELECT c.before, c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE action = 'edit'")
+        assert log == {"before": "I like tae", "after": "I like tea"}
+
+
+async def test_a_deletion_before_the_turn_cancels_it(db: Database) -> None:
+    async with dialogue(db) as d:
+        agent = await d.accept("never mind")
+        assert await change(d, None) == 1
+        assert await turns.claim(db, agent, d.at, d.engine) is None
+        assert await d.rows("SELECT id FROM events WHERE payload ? 'text'") == []
+
+
+async def test_a_deletion_during_the_turn_stops_it_and_nothing_is_said(db: Database) -> None:
+    gate = Gate(reply("too late"))
+    async with dialogue(db, gate) as d:
+        agent = await d.accept("never mind")
+        claim = await d.claim(agent)
+        turn = asyncio.create_task(d.agent.turn(claim))
+        await gate.reached.wait()
+        assert await change(d, None) == 1
+        gate.release()
+        with pytest.raises(TurnCancelled):
+            await turn
+        await turns.end_cancelled(db, claim, now=d.at)
+        assert await d.outbox(claim) == []
+        assert await d.rows("SELECT id FROM messages WHERE position('never mind' IN content) > 0") == []
+
+
+async def test_a_deleted_message_takes_along_what_was_made_of_it(db: Database) -> None:
+    store = reply("Noted.", call("working_context_append", section="key_facts", content="The code is 4711."))
+    async with dialogue(db, store, reply("hm")) as d:
+        await d.hear("the code is 4711")
+        assert await change(d, None) == 1
+        assert await d.entries() == []
+        for table, column in (("messages", "content"), ("memory_log_content", "after"), ("messages", "calls::text")):
+            assert await d.rows(f"SELECT 1 FROM {table} WHERE position('4711' IN {column}) > 0") == [], table
+        await d.hear("what do you know?")
+        assert "4711" not in seen(d.model.requests[-1])
+
+
+async def test_a_bulk_deletion_and_a_deletion_of_something_unknown(db: Database) -> None:
+    async with dialogue(db, reply("a"), reply("b")) as d:
+        await d.hear("first")
+        one = await last_id(d)
+        await d.hear("second")
+        two = await last_id(d)
+        assert await change(d, None, one, two, "unknown") == 2
+        assert await change(d, None, one, two, "unknown") == 0
+        assert await d.rows("SELECT content FROM messages WHERE role = 'user'") == []
