@@ -166,7 +166,7 @@ def _check_roles(admin: Connection[TupleRow]) -> None:
     found = admin.execute("select count(*) from pg_roles where rolname = any(%s)", ([OWNER, BOT],)).fetchone()
     if found != (2,):
         raise EmbeddedError(
-            f"The roles {OWNER} and {BOT} are missing on this server. Make them first: bot migrate --admin-url ADDRESS"
+            f"The roles {OWNER} and {BOT} are missing on this server. Make them first: bot migrate --admin-url-env NAME"
         )
 
 

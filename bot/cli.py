@@ -38,6 +38,8 @@ EXAMPLES = (
     ("bot memory view console::ada", "what is kept of a person"),
     ("bot memory export console::ada", "all of it as files"),
     ("bot memory delete console::ada", "erase a person"),
+    ("bot usage show --days 7", "what model calls cost"),
+    ("bot usage reset --all", "start the budget of the day anew"),
     ("bot dead-letters list", "what could not be answered"),
     ("bot dead-letters replay --all", "put it back"),
     ("bot bench retrieval --data locomo10.json", "measure"),
@@ -116,6 +118,7 @@ app.command(epilog="Example: bot restore keepsake-20261129T120000Z.dump --replac
 app.command(epilog="Example: bot users")(cli_people.users)
 app.add_typer(cli_people.memory, name="memory")
 app.add_typer(cli_people.dead_letters, name="dead-letters")
+app.add_typer(cli_people.usage, name="usage")
 
 
 @app.command(epilog="Example: bot bench retrieval --data locomo10.json")

@@ -3,6 +3,7 @@
 import asyncio
 import getpass
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -16,8 +17,11 @@ from bot.commands import exporting, forgetting
 from bot.commands import memory as views
 from bot.commands.context import Asking, Parts, asking_as_operator, person_named
 from bot.config import Loaded
+from memory.db import value
+from memory.spending import Price
 
 memory = typer.Typer(help="See, export or delete what is kept of one person.", no_args_is_help=True)
+usage = typer.Typer(help="What model calls cost; start a day's budget anew.", no_args_is_help=True)
 dead_letters = typer.Typer(help="Messages that could not be answered: list them, put them back.", no_args_is_help=True)
 User = Annotated[
     str, typer.Argument(help="The person as `bot users` shows them: platform:workspace:user, or the user's id alone.")
@@ -137,6 +141,50 @@ def replay(
     async def act(parts: Parts) -> str:
         count = await parts.replay(letter)
         return f"{count} put back." if count else "There is no such dead letter."
+
+    _with_parts(settings(context), act)
+
+
+@usage.command("show", epilog="Example: bot usage show --days 7")
+def usage_show(context: typer.Context, days: Annotated[int, typer.Option(help="How far back.", min=1, max=3660)] = 1) -> None:
+    """What model calls cost in tokens and money, by person and model."""
+    loaded = settings(context)
+    prices = {name: Price(price.prompt, price.cached, price.completion) for name, price in loaded.config.budget.prices.items()}
+
+    async def act(parts: Parts) -> str:
+        async with parts.db.bare() as connection:
+            cursor = await connection.execute("SELECT * FROM usage_since(%s)", (parts.now() - timedelta(days=days),))
+            rows = await cursor.fetchall()
+        if not rows:
+            return "No model calls."
+        lines = []
+        for row in rows:
+            price = prices.get(row["model"]) or prices.get("default") or Price()
+            money = price.micros(int(row["prompt_tokens"]), int(row["cached_tokens"]), int(row["completion_tokens"])) / 1e6
+            numbers = (row["calls"], row["prompt_tokens"], row["cached_tokens"], row["completion_tokens"])
+            lines.append(
+                (str(row["agent_id"]), row["purpose"], row["model"], *(f"{number:,}" for number in numbers), f"{money:.4f}")
+            )
+        return _table(("agent", "for", "model", "calls", "prompt", "cached", "completion", "money"), lines)
+
+    _with_parts(loaded, act)
+
+
+@usage.command("reset", epilog="Example: bot usage reset console::ada   or   bot usage reset --all")
+def usage_reset(
+    context: typer.Context,
+    user: Annotated[str | None, typer.Argument(help="The person as `bot users` shows them.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Everybody, and the whole bot.")] = False,
+) -> None:
+    """Start today's budget anew."""
+    if (user is None) == (not every):
+        raise typer.BadParameter("name one person, or --all")
+
+    async def act(parts: Parts) -> str:
+        agent = None if user is None else (await person_named(parts.db, user))[1]
+        async with parts.db.bare() as connection:
+            count = await value(connection, "SELECT reset_spending(%s, %s)", (agent, parts.now().date()))
+        return f"Today's budget of {count} {'person' if count == 1 else 'people'} begins anew."
 
     _with_parts(settings(context), act)
 

@@ -224,7 +224,7 @@ async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
 async def _last_round(sender: OutboxSender) -> None:
     try:
         async with asyncio.timeout(LAST_ROUND):
-            while await sender.flush():
+            while await sender.flush():  # noqa: ASYNC110 - rows wait in the database, which sets no event
                 await asyncio.sleep(0.02)
     except (TimeoutError, psycopg.Error, PoolTimeout):
         return  # it is in the outbox and goes out at the next start

@@ -68,7 +68,8 @@ class AgentState:
         """Plain values, for the cache."""
         return {
             "agent": self.agent, "conversation": self.conversation, "zone": self.zone, "summary": self.summary,
-            "summary_visibility": self.summary_visibility, "summary_tail": self.summary_tail, "pending_from": self.pending_from, "fifo_start": self.fifo_start,
+            "summary_visibility": self.summary_visibility, "summary_tail": self.summary_tail,
+            "pending_from": self.pending_from, "fifo_start": self.fifo_start,
             "warned": self.warned, "recall_total": self.recall_total, "archival_total": self.archival_total, "tags": list(self.tags),
             "since": self.since and self.since.isoformat(), "queue": [m.to_json() for m in self.queue],
             "entries": [e.to_json() for e in self.entries],
@@ -135,7 +136,8 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
     return AgentState(
         agent=agent, conversation=conversation,
         place=Place(row["id"], row["platform"], row["realm"], row["workspace"], row["external_id"], row["kind"], row["name"]),
-        zone=row["zone"], summary=row["summary"], summary_visibility=row["summary_visibility"], summary_tail=row["summary_tail"], pending_from=row["pending_from"],
-        fifo_start=row["fifo_start"], warned=row["warned"], queue=tuple(queue), entries=tuple(await working_context.entries(connection)),
+        zone=row["zone"], summary=row["summary"], summary_visibility=row["summary_visibility"], summary_tail=row["summary_tail"],
+        pending_from=row["pending_from"], fifo_start=row["fifo_start"], warned=row["warned"], queue=tuple(queue),
+        entries=tuple(await working_context.entries(connection)),
         recall_total=row["recall_total"], archival_total=row["archival_total"], tags=tuple(row["tags"]), since=row["since"],
     )  # fmt: skip

@@ -114,7 +114,7 @@ def test_every_function_of_the_model_is_named() -> None:
 def direct_dependencies() -> set[str]:
     """Names of what pyproject.toml asks for, at run time and for development."""
     wanted = [*PROJECT["dependencies"], *(one for extra in PROJECT["optional-dependencies"].values() for one in extra)]
-    return {re.split(r"[\[<>=!~; ]", one, maxsplit=1)[0].lower() for one in wanted}
+    return {re.split(r"[\[<>=!~; ]", one, maxsplit=1)[0].lower().replace(".", "-") for one in wanted}
 
 
 def test_the_table_of_dependencies_is_that_of_pyproject() -> None:

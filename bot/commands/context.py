@@ -107,8 +107,7 @@ def asking_as_operator(parts: Parts, person: Person, agent: int, actor: access.A
 async def find_agent(db: Database, platform: str, realm: str, user_id: str) -> int | None:
     """The agent of a person, without making one."""
     async with db.bare() as connection:
-        statement = "SELECT agent_id FROM people() WHERE platform = %s AND realm = %s AND user_id = %s"
-        found = await value(connection, statement, (platform, realm, user_id))
+        found = await value(connection, "SELECT known_agent(%s, %s, %s)", (platform, realm, user_id))
         return None if found is None else int(found)
 
 

@@ -80,7 +80,14 @@ class Dialogue:
             count=partial(count, encoding=encoding_of(self.settings.chat_model)), clock=lambda: self.at,
         )  # fmt: skip
         return Agent(
-            self.db, self.cache, self.processor, self.meaning, self.settings, pressure, clock=lambda: self.at, limits={"console": 4000}
+            self.db,
+            self.cache,
+            self.processor,
+            self.meaning,
+            self.settings,
+            pressure,
+            clock=lambda: self.at,
+            limits={"console": 4000},
         )
 
     def elsewhere(self, external_id: str, kind: str, *, workspace: str = "w", person: Person | None = None) -> Dialogue:
@@ -137,15 +144,23 @@ class Dialogue:
             return await cursor.fetchall()
 
     async def entries(self) -> list[tuple[object, object]]:
-        return [(row["section"], row["content"]) for row in await self.rows("SELECT section, content FROM working_context ORDER BY id")]
+        return [
+            (row["section"], row["content"])
+            for row in await self.rows("SELECT section, content FROM working_context ORDER BY id")
+        ]
 
 
 @asynccontextmanager
-async def dialogue(db: Database, *script: object, settings: AgentSettings = SETTINGS, **options: object) -> AsyncIterator[Dialogue]:
+async def dialogue(
+    db: Database, *script: object, settings: AgentSettings = SETTINGS, **options: object
+) -> AsyncIterator[Dialogue]:
     """A dialogue whose model plays `script` and fails on anything unexpected or left over."""
-    async with ScriptedModel(script, **options) as model, ModelClient(model.base_url, "key", attempts=1) as client:  # type: ignore[arg-type]
-        async with Queue(db.url) as queue:
-            yield Dialogue(db, model, client, queue, settings)
+    async with (
+        ScriptedModel(script, **options) as model,  # type: ignore[arg-type]
+        ModelClient(model.base_url, "key", attempts=1) as client,
+        Queue(db.url) as queue,
+    ):
+        yield Dialogue(db, model, client, queue, settings)
 
 
 def results(request: Request) -> list[str]:

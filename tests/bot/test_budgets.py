@@ -53,7 +53,8 @@ async def test_many_calls_at_once_cannot_overspend_together(db: Database) -> Non
         number = int(str(agent["id"]))
         budgets = [Budgets(db, Limits(person_tokens=10_000), {}) for _ in range(4)]
         results = await asyncio.gather(
-            *(budgets[n % 4].reserve(number, "m", prompt=900, completion=100, now=START) for n in range(30)), return_exceptions=True
+            *(budgets[n % 4].reserve(number, "m", prompt=900, completion=100, now=START) for n in range(30)),
+            return_exceptions=True,
         )
         granted = [each for each in results if not isinstance(each, BaseException)]
         assert len(granted) == 10

@@ -92,7 +92,12 @@ async def fill(d: Dialogue, texts: list[str]) -> None:
     async with d.db.agent(int(str(agent["id"])), int(str(place["place_id"]))) as connection:
         for text in texts:
             await archival_storage.insert(
-                connection, agent=int(str(agent["id"])), place=int(str(place["place_id"])), visibility="direct", content=text, at=d.at
+                connection,
+                agent=int(str(agent["id"])),
+                place=int(str(place["place_id"])),
+                visibility="direct",
+                content=text,
+                at=d.at,
             )
 
 
@@ -117,7 +122,13 @@ async def test_the_paging_walk_finds_the_answer_on_page_two(db: Database) -> Non
 async def test_a_page_leads_on_and_the_model_pages_to_the_answer_and_stops(db: Database) -> None:
     texts = [f"Meeting {n} about the garden fence and its paint." for n in range(11)]
     async with dialogue(db, reply("ok")) as d:
-        await fill(d, [*texts, "About the garden fence: the colour chosen was moss green, after a long talk about many other things and people."])
+        await fill(
+            d,
+            [
+                *texts,
+                "About the garden fence: the colour chosen was moss green, after a long talk about many other things and people.",
+            ],
+        )
 
         def walk(request):  # type: ignore[no-untyped-def]
             pages = [result for result in results(request) if result.startswith("Showing")]
@@ -137,7 +148,11 @@ async def test_near_identical_inserts_are_merged_but_numbers_names_and_negations
 
     async with dialogue(db) as d:
         answers = await told(
-            d, insert("Ada lives in Bern."), insert("Ada lives in  Bern"), insert("Ada lives in Basel."), insert("Ada does not live in Bern.")
+            d,
+            insert("Ada lives in Bern."),
+            insert("Ada lives in  Bern"),
+            insert("Ada lives in Basel."),
+            insert("Ada does not live in Bern."),
         )
         assert ["Merged" in answer for answer in answers] == [False, True, False, False]
         answers = await told(d, insert("The code is 1234."), insert("The code is 1235."))
@@ -145,7 +160,9 @@ async def test_near_identical_inserts_are_merged_but_numbers_names_and_negations
 
 
 async def test_every_change_is_logged_with_its_reason_and_its_source(db: Database) -> None:
-    step = call("working_context_append", section="profile", content="Her name is Ada.", reason="she said so", request_heartbeat=True)
+    step = call(
+        "working_context_append", section="profile", content="Her name is Ada.", reason="she said so", request_heartbeat=True
+    )
     async with dialogue(db) as d:
         await told(d, step)
         rows = await d.rows(

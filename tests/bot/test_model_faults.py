@@ -81,13 +81,26 @@ async def test_a_fault_that_passes_is_followed_by_exactly_one_answer(db: Databas
         (Answer(None, finish="content_filter"), SETTINGS.refused_line),
         (Answer(None, message={"content": None, "refusal": "I cannot help with that."}), "I cannot help with that."),
     ],
-    ids=["null content", "length without text", "length with text", "reasoning only", "thoughts in text", "content filter", "refusal"],
+    ids=[
+        "null content",
+        "length without text",
+        "length with text",
+        "reasoning only",
+        "thoughts in text",
+        "content filter",
+        "refusal",
+    ],
 )
 async def test_an_odd_reply_still_ends_in_one_answer(db: Database, odd: Answer, said: str) -> None:
     given = [odd]
 
     def policy(request: Request) -> Step:
-        if given and given[0].finish == "length" and not given[0].text and request.body.get("max_completion_tokens", 0) == 4 * 1500:
+        if (
+            given
+            and given[0].finish == "length"
+            and not given[0].text
+            and request.body.get("max_completion_tokens", 0) == 4 * 1500
+        ):
             return given.pop()
         return given.pop() if given else reply("Second try.")
 
@@ -100,7 +113,12 @@ async def test_an_odd_reply_still_ends_in_one_answer(db: Database, odd: Answer, 
 async def test_a_reasoning_model_that_refuses_an_argument_is_asked_without_it(db: Database, refused: str) -> None:
     def policy(request: Request) -> Step:
         if refused in request.body:
-            return Status(400, "unsupported_parameter", f"Unsupported parameter: '{refused}' is not supported with this model.", param=refused)
+            return Status(
+                400,
+                "unsupported_parameter",
+                f"Unsupported parameter: '{refused}' is not supported with this model.",
+                param=refused,
+            )
         return reply("Fine.")
 
     async with dialogue(db, policy=policy) as d:
@@ -146,11 +164,14 @@ async def test_an_endpoint_down_for_hours_is_told_once_and_the_event_is_never_lo
 
 
 async def test_the_fallback_model_answers_while_the_first_is_away_and_the_first_is_left_alone(db: Database) -> None:
-    async with ScriptedModel(policy=lambda request: reply(f"by {request.model}")) as other:
-        async with dialogue(db, Status(503)) as d, ModelClient(other.base_url, "") as client:
-            d.fallbacks = (Endpoint(client, "spare"),)
-            assert await d.hear("one") == ["by spare"]
-            assert await d.hear("two") == ["by spare"]
-            assert len(d.model.requests) == 1
-            models = await d.rows("SELECT model FROM usage")
-            assert {row["model"] for row in models} == {"spare"}
+    async with (
+        ScriptedModel(policy=lambda request: reply(f"by {request.model}")) as other,
+        dialogue(db, Status(503)) as d,
+        ModelClient(other.base_url, "") as client,
+    ):
+        d.fallbacks = (Endpoint(client, "spare"),)
+        assert await d.hear("one") == ["by spare"]
+        assert await d.hear("two") == ["by spare"]
+        assert len(d.model.requests) == 1
+        models = await d.rows("SELECT model FROM usage")
+        assert {row["model"] for row in models} == {"spare"}

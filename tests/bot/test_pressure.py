@@ -85,7 +85,10 @@ async def test_a_long_conversation_is_warned_once_a_period_flushed_and_summarise
         assert conversation["summary"] in seen(chats[-1])
 
         # Every evicted message is found by its exact text, and stands nowhere in the prompt any more.
-        evicted = await d.rows("SELECT content FROM messages WHERE position < %s AND kind = 'message' AND role = 'user'", (conversation["fifo_start"],))
+        evicted = await d.rows(
+            "SELECT content FROM messages WHERE position < %s AND kind = 'message' AND role = 'user'",
+            (conversation["fifo_start"],),
+        )
         assert len(evicted) >= 40
         [agent] = await d.rows("SELECT id FROM agents")
         async with db.agent(int(str(agent["id"])), everything=True) as connection:

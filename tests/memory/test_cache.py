@@ -84,7 +84,6 @@ async def test_a_dead_redis_is_a_miss_and_is_found_again() -> None:
         assert await cache.get("k") is None
 
 
-
 async def test_forgetting_deletes_every_key_of_one_agent(cache: Cache) -> None:
     await cache.put("keepsake:7771:1:1:1:1", {"a": 1})
     await cache.put("keepsake:7771:2:1:1:1", {"a": 1})
@@ -97,7 +96,8 @@ async def test_forgetting_deletes_every_key_of_one_agent(cache: Cache) -> None:
 @contextmanager
 def _valkey(folder: Path) -> Iterator[None]:
     server = subprocess.Popen(
-        [str(find().redis), "--port", "0", "--unixsocket", f"{folder}/s.sock", "--save", "", "--dir", str(folder)], stdout=subprocess.DEVNULL
+        [str(find().redis), "--port", "0", "--unixsocket", f"{folder}/s.sock", "--save", "", "--dir", str(folder)],
+        stdout=subprocess.DEVNULL,
     )
     try:
         yield

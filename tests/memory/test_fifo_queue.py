@@ -17,8 +17,15 @@ def message(role: Role, kind: Kind, position: int = 0) -> Message:
 
 SHAPES: list[list[tuple[Role, Kind]]] = [
     [("user", "message"), ("assistant", "message")],
-    [("user", "message"), ("user", "message"), ("assistant", "call"), ("tool", "result"), ("tool", "result"), ("assistant", "message")],
-    [("user", "quote"), ("user", "message"), ("user", "alert"), ("assistant", "call"), ("tool", "result"), ("user", "alert"), ("assistant", "message")],
+    [
+        ("user", "message"),
+        ("user", "message"),
+        ("assistant", "call"),
+        ("tool", "result"),
+        ("tool", "result"),
+        ("assistant", "message"),
+    ],
+    [("user", "quote"), ("user", "message"), ("user", "alert"), ("assistant", "call"), ("tool", "result"), ("user", "alert")],
     [("user", "event"), ("assistant", "monologue")],
     [("user", "message")],
 ]
@@ -33,7 +40,9 @@ def queues(draw: st.DrawFn) -> tuple[list[Message], list[int]]:
 
 
 @given(queues(), st.integers(0, 4000))
-def test_eviction_keeps_rounds_whole_and_reaches_the_target_where_it_can(queue: tuple[list[Message], list[int]], target: int) -> None:
+def test_eviction_keeps_rounds_whole_and_reaches_the_target_where_it_can(
+    queue: tuple[list[Message], list[int]], target: int
+) -> None:
     messages, tokens = queue
     evicted = plan_eviction(messages, tokens, target)
     assert 0 <= evicted <= len(messages)

@@ -53,7 +53,9 @@ async def travels(d: Dialogue, db: Database, text: str) -> None:
     assert newest["from"] == "Ada"
     [agent] = await d.rows("SELECT id FROM agents")
     async with db.agent(int(str(agent["id"])), everything=True) as connection:
-        rows = await (await connection.execute("SELECT content FROM messages WHERE role = 'user' ORDER BY position DESC LIMIT 1")).fetchall()
+        rows = await (
+            await connection.execute("SELECT content FROM messages WHERE role = 'user' ORDER BY position DESC LIMIT 1")
+        ).fetchall()
         assert rows[0]["content"] == kept
         found = await recall_storage.search(connection, Query(text))
         if kept.strip("\x00 \n\t") and kept != "(no text)":
@@ -88,7 +90,9 @@ async def test_an_empty_message_is_answered_and_breaks_nothing(db: Database, tex
 
 
 @pytest.mark.parametrize(
-    "text", ["x" * 100_000, "🇨🇭" * 1_500, "汉" * 20_000, "word " * 20_000], ids=["no space", "1500 flags", "20000 han", "20000 words"]
+    "text",
+    ["x" * 100_000, "🇨🇭" * 1_500, "汉" * 20_000, "word " * 20_000],
+    ids=["no space", "1500 flags", "20000 han", "20000 words"],
 )
 async def test_a_giant_text_fits_a_small_budget_and_is_kept_whole(db: Database, text: str) -> None:
     async with dialogue(db, policy=ok, settings=replace(SMALL, chat_model="some-model")) as d:

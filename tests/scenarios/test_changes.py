@@ -13,7 +13,6 @@ from bot.engine.events import TurnCancelled
 from memory import recall_storage
 from memory.db import Database
 from memory.search import Query
-
 from tests.bot.dialogue import Dialogue, dialogue, seen
 from tests.servers.model import Gate, call, reply
 
@@ -61,7 +60,9 @@ async def test_an_edit_of_an_answered_message_corrects_memory_and_is_not_answere
         async with db.agent(int(str(agent["id"])), everything=True) as connection:
             assert [hit.content for hit in (await recall_storage.search(connection, Query("tea"))).hits] == ["I like tea"]
             assert not (await recall_storage.search(connection, Query("tae"))).total
-        [log] = await d.rows("SELECT c.before, c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE action = 'edit'")
+        [log] = await d.rows(
+            "SELECT c.before, c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE action = 'edit'"
+        )
         assert log == {"before": "I like tae", "after": "I like tea"}
 
 

@@ -451,6 +451,12 @@ LANGUAGE sql SECURITY DEFINER AS $$
   WITH gone AS (DELETE FROM erased_events WHERE until <= p_now RETURNING 1) SELECT count(*) FROM gone
 $$;
 
+-- The agent of a person, without making one.
+CREATE FUNCTION known_agent(p_platform text, p_realm text, p_user text) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT coalesce(merged_into, agent_id) FROM identities WHERE platform = p_platform AND realm = p_realm AND user_id = p_user
+$$;
+
 CREATE FUNCTION people() RETURNS TABLE (agent_id bigint, platform text, realm text, user_id text, created_at timestamptz)
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
   SELECT coalesce(merged_into, agent_id), platform, realm, user_id, created_at FROM identities ORDER BY created_at, user_id

@@ -4,7 +4,6 @@ import json
 from datetime import timedelta
 
 import psycopg
-import pytest
 from psycopg import sql
 
 from adapters.base import Incoming
