@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -103,6 +104,15 @@ class Changed:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest message that was taken in of a channel; `workspace` is empty for a direct message."""
+
+    channel: str
+    workspace: str
+    message_id: str
+
+
 class Bot(Protocol):
     """What an adapter may ask of the bot."""
 
@@ -112,6 +122,10 @@ class Bot(Protocol):
 
     async def command(self, person: Person, place: PlaceOf, line: str) -> str | None:
         """Run a chat command line (`/memory view`) for a person at a place; None when the text is no command."""
+        ...
+
+    async def newest(self, platform: str, since: datetime) -> Sequence[Newest]:
+        """The newest message taken in of each channel in which one was since then: from where to catch up after an absence."""
         ...
 
     async def changed(self, changed: Changed) -> None:

@@ -11,17 +11,18 @@ import importlib
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tzlocal
 
-from adapters.base import Adapter, Incoming, Person
+from adapters.base import Incoming, Person
 from adapters.console import PLATFORM, ConsoleAdapter, Lines
-from bot import bench, doctor, health
+from bot import bench, doctor, health, platforms
 from bot.commands.context import Parts
 from bot.config import Loaded
 from bot.embedded import EmbeddedError
@@ -32,6 +33,9 @@ from bot.runtime import PARTS, assembled, engine_settings, now, parts_for
 from bot.services import Progress, Services, addresses, embedder_for, model_client, opened
 from bot.waiting import settled, slot
 from memory.db import Database
+
+if TYPE_CHECKING:
+    from adapters.discord.adapter import DiscordAdapter
 
 __all__ = ["PARTS", "chat", "examine", "measure", "operating", "serve"]
 
@@ -73,11 +77,19 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
 
 async def serve(loaded: Loaded, *, parts: frozenset[str], progress: Progress) -> int:
     """The server process: the named parts until it is told to stop. Returns the exit code."""
-    adapters: list[Adapter] = []  # Discord and Slack come with their own issues
-    async with opened(loaded, progress) as services, assembled(services, adapters) as runtime:
-        bind = loaded.config.health.bind
+    async with opened(loaded, progress) as services:
+        chosen = platforms.adapters(loaded, services.health, say=progress) if "adapters" in parts else []
+        await _serve(loaded, services, chosen, parts=parts, progress=progress)
+    return 2 if any(adapter.refused for adapter in chosen) else 0
+
+
+async def _serve(
+    loaded: Loaded, services: Services, chosen: "Sequence[DiscordAdapter]", *, parts: frozenset[str], progress: Progress
+) -> None:
+    bind = loaded.config.health.bind
+    async with assembled(services, chosen) as runtime:
         try:
-            async with health.serving(services.health, bind, lambda: _ready(services)) if bind else nullcontext():
+            async with health.serving(services.health, bind, lambda: _ready(services, chosen)) if bind else nullcontext():
                 progress(f"Running: {', '.join(sorted(parts))}. SIGTERM or Ctrl-C ends it.")
                 with stopping() as stop:
                     await runtime.run(parts, stop)
@@ -85,17 +97,19 @@ async def serve(loaded: Loaded, *, parts: frozenset[str], progress: Progress) ->
             if bind and error.errno and "bind" in str(error):
                 raise StartError(f"health.bind: {bind} cannot be used ({error.strerror}). Name a free address.") from error
             raise
-    return 0
 
 
-async def _ready(services: Services) -> bool:
+async def _ready(services: Services, chosen: "Sequence[DiscordAdapter]") -> bool:
+    """The database answers, and every platform is heard."""
+
     async def database() -> None:
         async with services.db.bare() as connection:
             await connection.execute("SELECT 1")
 
     state = await services.health.check("database", database, now())
     await services.health.check("redis", services.cache.ping, now())
-    return state.well
+    heard = [await services.health.check(adapter.platform, adapter.check, now()) for adapter in chosen]
+    return state.well and all(one.well for one in heard)
 
 
 @asynccontextmanager

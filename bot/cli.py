@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import psycopg
 import typer
 
-from bot import cli_data, cli_people, logs
+from bot import cli_data, cli_discord, cli_people, logs
 from bot.cli_common import Options, note, settings
 from bot.config import ConfigError, Loaded
 from bot.embedded import EmbeddedError
@@ -42,6 +42,7 @@ EXAMPLES = (
     ("bot usage reset --all", "start the budget of the day anew"),
     ("bot dead-letters list", "what could not be answered"),
     ("bot dead-letters replay --all", "put it back"),
+    ("bot discord invite", "the link that lets the bot into a server"),
     ("bot bench retrieval --data locomo10.json", "measure"),
     ("bot version", "the version"),
 )
@@ -119,6 +120,7 @@ app.command(epilog="Example: bot users")(cli_people.users)
 app.add_typer(cli_people.memory, name="memory")
 app.add_typer(cli_people.dead_letters, name="dead-letters")
 app.add_typer(cli_people.usage, name="usage")
+app.add_typer(cli_discord.discord, name="discord")
 
 
 @app.command(epilog="Example: bot bench retrieval --data locomo10.json")

@@ -25,6 +25,7 @@ from bot.sections import (
     Context,
     Data,
     Database,
+    Discord,
     Engine,
     Health,
     Log,
@@ -59,6 +60,7 @@ class Config(BaseSettings):
     engine: Engine = Engine()
     persona: PersonaFile = PersonaFile()
     console: Console = Console()
+    discord: Discord = Discord()
     access: Access = Access()
     log: Log = Log()
     health: Health = Health()

@@ -11,7 +11,8 @@ from functools import partial
 import psycopg
 from psycopg_pool import PoolTimeout
 
-from adapters.base import Adapter, Changed, Incoming, Person, PlaceOf
+from adapters.base import Adapter, Changed, Incoming, Newest, Person, PlaceOf
+from adapters.discord.settings import LIMIT
 from bot import changes, commands, prompts
 from bot.agent import Agent
 from bot.commands.context import Parts
@@ -92,6 +93,16 @@ class Runtime:
         """Follow an edit or a deletion on a platform, through a short absence of the database."""
         await patiently(lambda: changes.follow(self._services.db, self._services.cache, changed), INTAKE_PATIENCE)
 
+    async def newest(self, platform: str, since: datetime) -> list[Newest]:
+        """The newest message taken in of each channel of a platform."""
+
+        async def look() -> list[Newest]:
+            async with self._services.db.bare() as connection:
+                cursor = await connection.execute("SELECT * FROM newest_messages(%s, %s)", (platform, since))
+                return [Newest(row["channel"], row["workspace"], row["message_id"]) for row in await cursor.fetchall()]
+
+        return await patiently(look, INTAKE_PATIENCE)
+
     async def command(self, person: Person, place: PlaceOf, line: str) -> str | None:
         """A command line; None when it is none."""
         try:
@@ -170,7 +181,7 @@ class Runtime:
                 f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
                 f"({config.context.fixed_limit:.0%}). Raise context.budget, or shorten the persona."
             )
-        limits = {adapter.platform: adapter.limit for adapter in self._adapters}
+        limits = {"discord": LIMIT, **{adapter.platform: adapter.limit for adapter in self._adapters}}
         return Agent(
             services.db, services.cache, services.processor, services.meaning, settings, pressure,
             clock=now, limits=limits, outbound=self._outbound,

@@ -184,6 +184,73 @@ class Console(Section):
         return user
 
 
+class ListeningIn(Section):
+    """What is listened to in one guild or channel; a key left out: as in general."""
+
+    mentions: bool | None = None
+    replies: bool | None = None
+    threads: bool | None = None
+
+
+Ids = Annotated[
+    tuple[Annotated[str, BeforeValidator(str), Field(pattern=r"^\d{1,20}$")], ...], NoDecode, BeforeValidator(_listed)
+]
+
+
+class Discord(Section):
+    """Discord; on when the variable that `token_env` names is set."""
+
+    token_env: str = "DISCORD_TOKEN"
+    message_content: bool = False
+    members: bool = False
+    presences: bool = False
+    mentions: bool = True
+    replies: bool = True
+    threads: bool = True
+    places: dict[str, ListeningIn] = Field(default_factory=dict)
+    allow: Ids = ()
+    deny: Ids = ()
+    bots: Ids = ()
+    daily_limit: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    context_messages: Annotated[int, Field(ge=0, le=100)] = 15
+    attachment_bytes: Annotated[int, Field(ge=0, le=1_000_000)] = 65_536
+    catch_up_hours: Annotated[float, Field(gt=0, le=720, allow_inf_nan=False)] = 24
+    catch_up_messages: Annotated[int, Field(ge=0, le=1000)] = 100
+    join_channels: Ids = ()
+    login_events: bool = False
+    sharded: bool = False
+    silence: Annotated[float, Field(ge=1, le=600, allow_inf_nan=False)] = 60
+    restart_cap: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 60
+    api_base: str = ""
+    gateway: str = ""
+
+    @field_validator("token_env")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
+            raise ValueError("must be the name of an environment variable, never the token itself")
+        return name
+
+    @field_validator("places", mode="before")
+    @classmethod
+    def _named(cls, places: object) -> object:
+        return {str(name): value for name, value in places.items()} if isinstance(places, dict) else places
+
+    @field_validator("api_base")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        if url and not re.match(r"https?://[^/\s]", url):
+            raise ValueError("must be an address that begins with http:// or https://, or empty for Discord's own")
+        return url
+
+    @field_validator("gateway")
+    @classmethod
+    def _socket(cls, url: str) -> str:
+        if url and not re.match(r"wss?://[^/\s]", url):
+            raise ValueError("must be an address that begins with ws:// or wss://, or empty for Discord's own")
+        return url
+
+
 class Access(Section):
     """Who may act across people."""
 

@@ -1,16 +1,13 @@
-"""What measures quality and speed, one module a benchmark, run by `bot bench NAME --data PATH`; loaded only when asked for.
+"""What measures quality and speed, loaded only when asked for: `bot bench NAME --data PATH`.
 
-The other modules are what the benchmarks share.
+NAMES are the benchmarks; each has `main(data)`, which prints its figures and returns the exit code. Beside them:
+
+    stage    servers of their own, the bot's services on them, agents driven by hand
+    running  the whole bot in this process, with a stopwatch for an adapter
+    model    the instant or scripted model server
+    sizes    how large prompts are, and what of them was seen before
+    bulk     large stores in short time
+    bare     the bare program that ours is measured against
 """
 
-NAMES = (
-    "eviction",
-    "footprint",
-    "nested_kv",
-    "prompt_growth",
-    "retrieval",
-    "search",
-    "throughput",
-    "turn_overhead",
-)
-"""The benchmarks; each has a `main(data: Path) -> int | None`."""
+NAMES = ("retrieval", "nested_kv", "eviction", "prompt_growth", "turn_overhead", "throughput", "search", "footprint")

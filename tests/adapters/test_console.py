@@ -79,6 +79,9 @@ class Bot:
         assert (person, place) == (ADA, PlaceOf("console", "", "", "ada", "direct"))
         return "commanded" if line == "/do" else "" if line == "/silent" else None
 
+    async def newest(self, platform: str, since: datetime) -> list[Newest]:
+        raise AssertionError("a terminal has nothing to catch up")
+
     async def changed(self, changed: Changed) -> None:
         raise AssertionError("a terminal's lines cannot be edited afterwards")
 

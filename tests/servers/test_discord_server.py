@@ -24,7 +24,7 @@ from discord.http import Route
 
 from tests.servers.discord import TOKEN, DiscordServer
 from tests.servers.discord import intents as gateway_intents
-from tests.servers.discord.permissions import SEND_MESSAGES, VIEW_CHANNEL
+from tests.servers.discord.permissions import MANAGE_MESSAGES, SEND_MESSAGES, VIEW_CHANNEL
 from tests.waiting import until
 
 POST = "POST /channels/{channel_id}/messages"
@@ -86,6 +86,14 @@ def _add_commands(tree: app_commands.CommandTree[Bot]) -> None:
         button.callback = pressed  # type: ignore[method-assign, assignment]
         view.add_item(button)
         await interaction.response.send_message("press it", view=view)
+
+    @tree.command(description="Pick one")
+    async def pick(interaction: discord.Interaction, fruit: str) -> None:
+        await interaction.response.send_message(f"you get a {fruit}")
+
+    @pick.autocomplete("fruit")
+    async def fruits(_: discord.Interaction, typed: str) -> list[app_commands.Choice[str]]:
+        return [app_commands.Choice(name=name, value=name) for name in ("pear", "apple", "peach") if name.startswith(typed)]
 
     @tree.command(description="Comes too late and twice")
     async def late(interaction: discord.Interaction) -> None:
@@ -170,7 +178,12 @@ async def test_ready_names_the_guilds_and_commands_are_synced_once(server: Disco
         assert {member.name for member in bot.guilds[0].members} == {"Keepsake", "operator", "ada"}
         assert server.command_syncs == 1
         assert server.connections[0].compressed
+        assert bot.seen("guild_available")
+        assert not bot.seen("guild_join")
         await server.until(lambda: server.connections[0].heartbeats)
+    # discord.py's own close arrives as 4000, so the session lingers.
+    await server.until(lambda: server.connections[0].closed == 4000)
+    assert server.hub.sessions
 
 
 async def test_a_wrong_token_is_refused(server: DiscordServer) -> None:
@@ -344,6 +357,8 @@ async def test_a_thread_exists_once_and_a_forum_post_begins_with_its_message(ser
             await bot.heard[0].create_thread(name="talk again")
         assert refused.value.code == 160004
         assert message.thread is not None
+        await until(lambda: bot.seen("raw_message_edit"))
+        assert bot.seen("raw_message_edit")[0].message.flags.has_thread
         ada.ask(message.thread, "inside")
         await server.wait_for_message(message.thread, lambda one: "inside" in one.content)
         ada.post(forum, "A question", "why?", mentions=[server.bot])
@@ -362,6 +377,56 @@ async def test_a_private_thread_is_seen_once_the_bot_is_added(server: DiscordSer
         ada.add(thread, server.bot)
         ada.ask(thread, "now you do")
         assert (await server.wait_for_message(thread)).content == "echo: @Keepsake now you do"
+
+
+async def test_the_bot_writes_edits_deletes_and_reads_around(server: DiscordServer) -> None:
+    home = server.guild("Home")
+    ada, general, forum = server.person("Ada", home), home.channel("general"), server.channel(home, "forum", forum=True)
+    async with running(server) as bot:
+        guild = bot.guilds[0]
+        channel = guild.get_channel(general.id)
+        assert isinstance(channel, discord.TextChannel)
+        sent = await channel.send("draft")
+        await sent.edit(content="final")
+        assert server.messages(general)[0].history == ["draft"]
+        assert (await channel.fetch_message(sent.id)).edited_at is not None
+        await sent.delete()
+        assert not server.messages(general)
+        assert (await guild.fetch_member(ada.id)).display_name == "Ada"
+        assert (await bot.fetch_user(ada.id)).name == "ada"
+        assert (await bot.fetch_guild(home.id)).name == "Home"
+        thread = await channel.create_thread(name="bare", type=discord.ChannelType.public_thread)
+        await thread.edit(archived=True)
+        assert [one.name async for one in channel.archived_threads()] == ["bare"]
+        await thread.send("awake")
+        assert not home.channel("bare").archived
+        board = guild.get_channel(forum.id)
+        assert isinstance(board, discord.ForumChannel)
+        post = await board.create_thread(name="post", content="first")
+        assert post.message.id == post.thread.id
+        said = ada.say(general, "mine")
+        with pytest.raises(discord.Forbidden):
+            await channel.get_partial_message(said.id).edit(content="yours")
+        with pytest.raises(discord.Forbidden):
+            await channel.get_partial_message(said.id).delete()
+        server.places.role(home, "moderators", MANAGE_MESSAGES, [server.bot])
+        await channel.get_partial_message(said.id).delete()
+        server.actions.pin(ada.say(general, "keep"), ada.user)
+        assert [one.type.name async for one in channel.history(limit=1)] == ["pins_add"]
+
+
+async def test_channels_and_guilds_come_and_go(server: DiscordServer) -> None:
+    home = server.guild("Home")
+    async with running(server) as bot:
+        new = server.channel(home, "new", private_to=[])
+        await until(lambda: bot.seen("guild_channel_create"))
+        server.places.delete_channel(new)
+        await until(lambda: bot.seen("guild_channel_delete"))
+        server.guild("Second")
+        await until(lambda: bot.seen("guild_join"))
+        server.places.remove_bot(home)
+        await until(lambda: bot.seen("guild_remove"))
+        assert [guild.name for guild in bot.guilds] == ["Second"]
 
 
 # People.
@@ -401,7 +466,11 @@ async def test_a_command_is_deferred_and_followed_up(server: DiscordServer) -> N
     ada = server.person("Ada", home)
     async with running(server):
         for channel in (home.channel("general"), ada.dm):
+            gate = server.faults.hold("POST /webhooks/{application_id}/{token}")
             used = ada.command("memory view", channel, page=2, about=ada)
+            await gate.reached.wait()
+            assert not used.answers
+            gate.release()
             await server.wait_for_answer(used, 2)
             assert [one.content for one in used.answers] == ["page 2 about ada", "that was all"]
             assert used.deferred
@@ -434,6 +503,17 @@ async def test_late_and_double_acknowledgements_are_refused(server: DiscordServe
         await server.until(lambda: len(late.refused) == 2)
         assert (twice.refused, late.refused) == ([40060], [10062, 10062])
         await until(lambda: [getattr(error, "code", None) for error in bot.errors] == [40060, 10062, 10062])
+
+
+async def test_options_are_completed_while_somebody_types(server: DiscordServer) -> None:
+    ada = server.person("Ada", server.guild("Home"))
+    async with running(server):
+        asked = await server.wait_for_acknowledgement(ada.autocomplete("pick", "fruit", "pe"))
+        assert asked.choices == [{"name": "pear", "value": "pear"}, {"name": "peach", "value": "peach"}]
+        used = await server.wait_for_answer(ada.command("pick", fruit="pear"))
+        assert used.text == "you get a pear"
+        with pytest.raises(AssertionError, match=r"needs \['fruit'\]"):
+            ada.command("pick")
 
 
 # The connection.
@@ -583,6 +663,15 @@ async def test_plain_connections_number_their_dispatches_and_bad_resumes_are_ref
                     assert await socket.receive_json() == {"op": 9, "d": False, "s": None, "t": None}
                 else:
                     assert (await socket.receive()).data == answer
+        assert not server.hub.sessions
+        for end, left in ((1000, 0), (4000, 1)):
+            async with session.ws_connect(server.gateway + "?v=10") as socket:
+                await socket.receive_json()
+                await socket.send_json(identify)
+                await socket.receive_json()
+                await socket.close(code=end)
+            await server.until(lambda end=end: server.connections[-1].closed == end)  # type: ignore[misc]
+            assert len(server.hub.sessions) == left
 
 
 # The HTTP API's faults.

@@ -451,6 +451,15 @@ LANGUAGE sql SECURITY DEFINER AS $$
   WITH gone AS (DELETE FROM erased_events WHERE until <= p_now RETURNING 1) SELECT count(*) FROM gone
 $$;
 
+-- The newest message that was taken in of each channel of a platform, from where to catch up after an absence.
+CREATE FUNCTION newest_messages(p_platform text, p_since timestamptz) RETURNS TABLE (channel text, workspace text, message_id text)
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT DISTINCT ON (p.id) p.external_id, p.workspace, e.payload->>'message_id'
+  FROM events e JOIN places p ON p.id = e.place_id
+  WHERE p.platform = p_platform AND e.created_at > p_since AND e.payload->>'message_id' IS NOT NULL
+  ORDER BY p.id, length(e.payload->>'message_id') DESC, e.payload->>'message_id' DESC
+$$;
+
 -- The agent of a person, without making one.
 CREATE FUNCTION known_agent(p_platform text, p_realm text, p_user text) RETURNS bigint
 LANGUAGE sql SECURITY DEFINER STABLE AS $$

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bot import bench
 from bot.bench import footprint, prompt_growth, search, throughput, turn_overhead
 from bot.bench.bulk import chats_of, texts_of
 from bot.bench.sizes import Sizes
@@ -118,3 +120,8 @@ def test_the_command_line_says_in_one_line_what_is_wrong_with_the_data(tmp_path:
     assert done.returncode == 2
     assert done.stderr.startswith("bot: --data: no conversations at ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_every_benchmark_has_a_name_and_a_main() -> None:
+    for name in bench.NAMES:
+        assert callable(importlib.import_module(f"bot.bench.{name}").main)

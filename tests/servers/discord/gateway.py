@@ -102,7 +102,7 @@ class Gateway:
     # The protocol.
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(compress=False, max_msg_size=16 * 1024)
+        socket = web.WebSocketResponse(compress=False, autoclose=False, max_msg_size=16 * 1024)
         await socket.prepare(request)
         connection = Connection(next(self._numbers), socket, request, request.query.get("compress") == "zlib-stream")
         self.connections.append(connection)
@@ -131,7 +131,10 @@ class Gateway:
                 await connection.socket.close(code=4009)
                 return
             if message.type is not WSMsgType.TEXT:
-                connection.closed = connection.closed or connection.socket.close_code or 1006
+                # A connection that breaks without a closing frame has no code, though aiohttp says 1000 for it.
+                if message.type is WSMsgType.CLOSE:
+                    self._goodbye(connection, message.data)
+                    await connection.socket.close()
                 return
             sent.append(time.monotonic())
             while sent[0] < sent[-1] - 60:
@@ -183,7 +186,10 @@ class Gateway:
         guilds = [guild for guild in self.world.guilds.values() if self.world.bot.id in guild.members and session.hears(guild, 0)]
         session.emit("READY", self._ready(session, guilds))
         for guild in guilds if session.intents & intents.GUILDS else []:
-            session.emit("GUILD_CREATE", payloads.guild_create_json(guild, self.world, session.intents, session.large_threshold))
+            session.emit(
+                "GUILD_CREATE",
+                payloads.guild_create_json(guild, self.world, session.intents, session.large_threshold, joined=False),
+            )
         return None
 
     def _refusal(self, data: Json) -> int | None:
@@ -260,12 +266,17 @@ class Gateway:
         if session is not None:
             self.sessions.pop(session.name, None)
 
+    def _goodbye(self, connection: Connection, code: int) -> None:
+        """A client that closes with 1000 or 1001 ends its session; after any other end it can be resumed."""
+        if connection.open and code in (1000, 1001):
+            self._forget(connection.session)
+        connection.closed = connection.closed or code
+
     def _ended(self, connection: Connection) -> None:
-        """A client that says goodbye with 1000 or 1001 ends its session; any other end leaves it to be resumed."""
-        connection.closed = connection.closed or connection.socket.close_code or 1006
+        connection.closed = connection.closed or 1006
         session = connection.session
         if session is not None and session.connection is connection:
             session.detach()
-            if connection.closed in (1000, 1001, 4004):
+            if connection.closed == 4004:
                 self._forget(session)
         self._signal.notify()

@@ -122,8 +122,11 @@ def guild_json(guild: Guild) -> Json:
     }
 
 
-def guild_create_json(guild: Guild, world: World, held: int, large_threshold: int) -> Json:
-    """GUILD_CREATE: without the presences intent it names no member but the bot, above the threshold only who is online."""
+def guild_create_json(guild: Guild, world: World, held: int, large_threshold: int, *, joined: bool) -> Json:
+    """GUILD_CREATE: without the presences intent it names no member but the bot, above the threshold only who is online.
+
+    A guild that the bot has just `joined` comes without "unavailable"; that is how discord.py tells it apart.
+    """
     members = list(guild.members.values())
     large = len(members) > large_threshold
     presences: list[Json] = []
@@ -136,9 +139,9 @@ def guild_create_json(guild: Guild, world: World, held: int, large_threshold: in
     visible = [channel for channel in guild.channels.values() if may(world.bot, channel, world.bot, VIEW_CHANNEL)]
     return {
         **guild_json(guild),
+        **({} if joined else {"unavailable": False}),
         "joined_at": stamp(guild.members[world.bot.id].joined_at),
         "large": large,
-        "unavailable": False,
         "member_count": len(guild.members),
         "members": [member_json(member) for member in dict.fromkeys(members)],
         "presences": presences,

@@ -198,7 +198,7 @@ class Places:
 
     def _enter(self, guild: Guild) -> None:
         def build(session: Session) -> Json:
-            return payloads.guild_create_json(guild, self._world, session.intents, session.large_threshold)
+            return payloads.guild_create_json(guild, self._world, session.intents, session.large_threshold, joined=True)
 
         self._gateway.dispatch("GUILD_CREATE", build, guild=guild, intent=intents.GUILDS)
 

@@ -1,0 +1,20 @@
+"""Discord as a platform, through discord.py. Nothing of the library leaves this package.
+
+    adapter     the contract of `adapters.base`, put together from the rest
+    settings    what the operator chose, as values
+    connection  the client, its intents, the restart loop, what is fatal and what passes
+    events      which dispatch goes where
+    triggers    pure: is a message answered, followed or ignored, and why
+    guard       stops two bots that answer each other; counts a person's day
+    inbound     messages, edits, deletions and joins on their way in, each channel in order
+    quotes      the words of others that come along with a message
+    texts       mentions, emoji and the like, made readable
+    files       attachments, read or described
+    names       places and people as values
+    catchup     what was missed while nobody listened
+    presence    who has just come online
+    outbound    sending, looking up, typing, and what a refusal means
+    commands    slash commands, from the list of the bot's commands
+
+Importing the package itself does not import the library.
+"""

@@ -1,0 +1,132 @@
+"""Which dispatch goes where. The methods are named as discord.py names its events; they are registered with each new client."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import discord
+
+from adapters.base import Bot, Incoming
+from adapters.discord.catchup import CatchUp
+from adapters.discord.inbound import Inbound
+from adapters.discord.names import person_of, place_of
+from adapters.discord.outbound import Outbound
+from adapters.discord.presence import Presences
+from adapters.discord.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+class Events:
+    """Takes the dispatches of the present client."""
+
+    def __init__(
+        self, settings: Settings, bot: Bot, outbound: Outbound, client: Callable[[], discord.Client | None], count: Callable[[str], None],
+        ready: Callable[[discord.Client], None],
+    ) -> None:  # fmt: skip
+        self._settings, self._bot, self._outbound, self._client, self._count = settings, bot, outbound, client, count
+        self._ready = ready
+        self._presences = Presences()
+        self._direct: dict[int, discord.abc.MessageableChannel] = {}
+        self._inbound = Inbound(settings, bot, count)
+        self.catch_up = CatchUp(settings, self._take)
+
+    def register(self, client: discord.Client) -> None:
+        """Have a client call these methods."""
+        handlers: tuple[Callable[..., Coroutine[Any, Any, None]], ...] = (
+            self.on_connect, self.on_ready, self.on_message, self.on_raw_message_edit, self.on_raw_message_delete,
+            self.on_raw_bulk_message_delete, self.on_member_join, self.on_raw_presence_update, self.on_error,
+        )  # fmt: skip
+        for handler in handlers:
+            client.event(handler)
+
+    async def caught_up(self, channel: int) -> None:
+        """Catch one channel up, in its turn."""
+        async with self._inbound.turnstile.through(channel):
+            if (client := self._client()) is not None:
+                await self.catch_up.channel(client, channel)
+
+    async def _take(self, message: discord.Message) -> None:
+        me = self._me()
+        if message.author.id == me:
+            self._outbound.seen(message)
+        else:
+            self._outbound.heard(message.channel.id)
+        if message.guild is None and message.author.id != me:
+            self._direct[message.author.id] = message.channel
+        taken = False
+        try:
+            await self._inbound.take(message, me)
+            taken = True
+        finally:
+            if not taken:  # whatever the reason: it is read again
+                self.catch_up.missed(message.channel.id, message.id)
+
+    def _me(self) -> int:
+        client = self._client()
+        return client.user.id if client is not None and client.user is not None else 0
+
+    async def on_connect(self) -> None:
+        """A new session: what was said before it was not heard."""
+        self.catch_up.new_session()
+        self._presences.connected(time.monotonic())
+
+    async def on_ready(self) -> None:
+        """The guilds are known."""
+        if (client := self._client()) is not None:
+            self.catch_up.look_around(client)
+            self._ready(client)
+
+    async def on_message(self, message: discord.Message) -> None:
+        """Somebody wrote, or we did."""
+        channel = message.channel.id
+        async with self._inbound.turnstile.through(channel):
+            client = self._client()
+            if self.catch_up.behind(channel) and client is not None:
+                await self.catch_up.channel(client, channel)
+            await self._take(message)
+            self.catch_up.handled(message)
+
+    async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
+        """Somebody edited; after the message itself was taken in."""
+        async with self._inbound.turnstile.through(event.channel_id):
+            await self._inbound.edited(event, self._me())
+
+    async def on_raw_message_delete(self, event: discord.RawMessageDeleteEvent) -> None:
+        """A message is gone."""
+        async with self._inbound.turnstile.through(event.channel_id):
+            await self._inbound.deleted(event.channel_id, {event.message_id})
+
+    async def on_raw_bulk_message_delete(self, event: discord.RawBulkMessageDeleteEvent) -> None:
+        """Several are."""
+        async with self._inbound.turnstile.through(event.channel_id):
+            await self._inbound.deleted(event.channel_id, event.message_ids)
+
+    async def on_member_join(self, member: discord.Member) -> None:
+        """Somebody new."""
+        await self._inbound.joined(member)
+
+    async def on_raw_presence_update(self, event: discord.RawPresenceUpdateEvent) -> None:
+        """Perhaps a login, of somebody whose direct messages are known."""
+        if not self._settings.login_events or not self._presences.login(
+            event.user_id, event.client_status.raw_status, time.monotonic()
+        ):
+            return
+        channel, client = self._direct.get(event.user_id), self._client()
+        user = client.get_user(event.user_id) if client is not None else None
+        if channel is None or user is None:
+            return
+        now = discord.utils.utcnow()
+        key = f"login:{user.id}:{now.timestamp():.0f}"
+        place = place_of(channel, channel.id, None, None)
+        await self._bot.receive(Incoming("login", person_of(user), place, key, now, addressed=False))
+
+    async def on_error(self, event: str, *_: object, **__: object) -> None:
+        """A handler raised; the dispatch's data is not looked at, as it holds what people say."""
+        error = sys.exc_info()[1]
+        self._count("discord_handler_failed")
+        log.error("the dispatch %s could not be handled: %s", event, type(error).__name__, exc_info=error)

@@ -1,0 +1,166 @@
+"""Messages, edits, deletions and joins on their way in: each channel in order, channels side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import discord
+
+from adapters.base import Bot, Changed, Incoming
+from adapters.discord import files
+from adapters.discord.guard import DailyLimit, PairGuard
+from adapters.discord.names import PLATFORM, names_in, person_of, place_of
+from adapters.discord.quotes import Quotes, file_of
+from adapters.discord.settings import Settings
+from adapters.discord.texts import readable
+from adapters.discord.triggers import Author, Decision, Facts, decide
+
+log = logging.getLogger(__name__)
+
+ORDINARY = frozenset((discord.MessageType.default, discord.MessageType.reply))
+SPENT = "That was enough for today: I take no more messages of yours until tomorrow (UTC)."
+LATE_MENTION = timedelta(hours=1)
+"""How old a message may be that is edited to address the bot."""
+
+
+class Turnstile:
+    """One at a time for each key, in the order of coming."""
+
+    def __init__(self) -> None:
+        self._locks: dict[int, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def through(self, key: int) -> AsyncIterator[None]:
+        """Wait for one's turn."""
+        lock, waiting = self._locks.get(key, (asyncio.Lock(), 0))
+        self._locks[key] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._locks[key]
+            if waiting == 1:
+                del self._locks[key]
+            else:
+                self._locks[key] = lock, waiting - 1
+
+
+class Inbound:
+    """Takes in what concerns the bot. `count` is told the reason of every decision."""
+
+    def __init__(self, settings: Settings, bot: Bot, count: Callable[[str], None]) -> None:
+        self._settings, self._bot, self._count = settings, bot, count
+        self._quotes = Quotes(settings.context_messages, reads_content=settings.message_content)
+        self._guard = PairGuard()
+        self._daily = DailyLimit(settings.daily_limit)
+        self._hidden_told = False
+        self.turnstile = Turnstile()
+
+    async def take(self, message: discord.Message, me: int) -> None:
+        """One message, in its channel's turn. Returns when it is in the inbox, or when it need not be."""
+        decision = decide(facts_of(message, me), self._settings.rules)
+        channel, person = str(message.channel.id), str(message.author.id)
+        if not message.author.bot:
+            self._guard.person(channel)
+        elif decision.kind != "ignore" and not self._guard.bot(channel, person, message.created_at.timestamp()):
+            decision = Decision("ignore", "bot_loop")
+        if decision.kind != "ignore" and self._daily.spent(person, datetime.now(UTC)):
+            decision = Decision("ignore", "daily_limit")
+            await self._tell_spent(message)
+        if decision.kind == "ignore":
+            self._ignored(decision.reason)
+            return
+        if await self._bot.receive(await self._incoming(message, me, addressed=decision.kind == "answer")):
+            self._daily.take(person, datetime.now(UTC))
+            self._count(f"discord_{decision.reason}")
+
+    async def _incoming(self, message: discord.Message, me: int, *, addressed: bool) -> Incoming:
+        return Incoming(
+            "message", person_of(message.author), place_of(message.channel, message.channel.id, message.guild, None),
+            key=str(message.id), at=message.created_at, text=await self._text(message, me), message_id=str(message.id),
+            addressed=addressed, quotes=await self._quotes.of(message, me),
+        )  # fmt: skip
+
+    async def _text(self, message: discord.Message, me: int) -> str:
+        """The person's own words, and what they attached."""
+        lines = [readable(message.content, names_in(message), me=me)]
+        lines += [f"[sticker {one.name}]" for one in message.stickers]
+        lines += [f"[poll: {message.poll.question}]"] if message.poll else []
+        lines += await files.told([file_of(one) for one in message.attachments], self._settings.attachment_bytes)
+        lines += ["(forwards a message)"] if message.message_snapshots and not any(lines) else []
+        return "\n".join(line for line in lines if line)
+
+    def _ignored(self, reason: str) -> None:
+        self._count(f"discord_ignored_{reason}")
+        if reason == "content_hidden" and not self._hidden_told:
+            self._hidden_told = True
+            log.warning(
+                "Discord hides the text of messages that do not mention the bot: threads are not followed. Switch the message content "
+                "intent on in the developer portal and set discord.message_content, or set discord.threads to false."
+            )
+
+    async def _tell_spent(self, message: discord.Message) -> None:
+        if self._daily.tell(str(message.author.id)):
+            try:
+                await message.channel.send(SPENT)
+            except (discord.DiscordException, OSError) as error:
+                log.info("nobody could be told of the daily limit: %s", type(error).__name__)
+
+    async def edited(self, event: discord.RawMessageUpdateEvent, me: int) -> None:
+        """An edit by a person; unfurled links and pins are none. One that first addresses the bot is taken like a new message."""
+        message = event.message
+        if not event.data.get("edited_timestamp") or message.author.bot:
+            return
+        if event.cached_message is not None and event.cached_message.content == message.content:
+            return
+        if not message.content and not self._settings.message_content and message.guild is not None:
+            return  # hidden from us, not emptied
+        now = datetime.now(UTC)
+        text = await self._text(message, me)
+        await self._bot.changed(Changed(PLATFORM, "", str(event.channel_id), (str(event.message_id),), text, now))
+        late = message.created_at <= now - LATE_MENTION
+        if message.guild is not None and not late and decide(facts_of(message, me), self._settings.rules).kind == "answer":
+            await self.take(message, me)
+
+    async def deleted(self, channel: int, messages: set[int]) -> None:
+        """Messages are gone, by whose hand does not matter."""
+        ids = tuple(str(one) for one in sorted(messages))
+        await self._bot.changed(Changed(PLATFORM, "", str(channel), ids, None, datetime.now(UTC)))
+
+    async def joined(self, member: discord.Member) -> None:
+        """Somebody new, where the operator named a channel of that guild for it."""
+        channels = [one for one in member.guild.text_channels if str(one.id) in self._settings.join_channels]
+        if member.bot or not channels:
+            return
+        joined = member.joined_at or datetime.now(UTC)
+        key = f"join:{member.guild.id}:{member.id}:{joined.timestamp():.0f}"
+        place = place_of(channels[0], channels[0].id, member.guild, None)
+        await self._bot.receive(Incoming("join", person_of(member), place, key, joined, addressed=False))
+
+
+def facts_of(message: discord.Message, me: int) -> Facts:
+    """What counts of a message."""
+    author: Author = "person"
+    if message.author.id == me:
+        author = "myself"
+    elif message.webhook_id is not None and message.type is not discord.MessageType.chat_input_command:
+        author = "webhook"
+    elif message.author.bot:
+        author = "bot"
+    replied = message.reference.resolved if message.reference else None
+    reply_to_me = isinstance(replied, discord.Message) and replied.author.id == me and message.type is discord.MessageType.reply
+    thread = message.channel if isinstance(message.channel, discord.Thread) else None
+    named = any(user.id == me for user in message.mentions)
+    return Facts(
+        author=author, author_id=str(message.author.id), ordinary=message.type in ORDINARY, direct=message.guild is None,
+        guild=str(message.guild.id) if message.guild else "", channel=str(message.channel.id),
+        parent=str(thread.parent_id) if thread else "",
+        mentioned=named and (not reply_to_me or me in message.raw_mentions),
+        mass_mention=message.mention_everyone or bool(message.raw_role_mentions),
+        reply_to_me=reply_to_me, my_thread=thread is not None and thread.me is not None,
+        readable=bool(message.content or message.attachments or message.stickers or message.poll or message.message_snapshots),
+    )  # fmt: skip

@@ -1,0 +1,63 @@
+"""Places and people of Discord as values."""
+
+from __future__ import annotations
+
+import discord
+
+from adapters.base import Person, PlaceKind, PlaceOf
+from adapters.discord.texts import Names
+
+PLATFORM = "discord"
+NAME_LENGTH = 80
+
+
+def person_of(user: discord.User | discord.Member, locale: str | None = None) -> Person:
+    """Who acted."""
+    return Person(PLATFORM, "", str(user.id), user.display_name[:NAME_LENGTH], locale=locale)
+
+
+def author_id(user_id: int) -> str:
+    """The key under which quoted words of a user are found again."""
+    return f"{PLATFORM}::{user_id}"
+
+
+def place_of(channel: object, channel_id: int, guild: discord.Guild | None, guild_id: int | None) -> PlaceOf:
+    """Where something happened. Without a guild it is a direct message; a channel that is not known is private."""
+    workspace = str(guild.id if guild else guild_id or "")
+    if not workspace:
+        return PlaceOf(PLATFORM, "", "", str(channel_id), "direct")
+    name = getattr(channel, "name", None) or ""
+    parent = str(channel.parent_id) if isinstance(channel, discord.Thread) else None
+    return PlaceOf(
+        PLATFORM, "", workspace, str(channel_id), _kind(channel, guild), f"#{name[:NAME_LENGTH]}" if name else "", parent
+    )
+
+
+def _kind(channel: object, guild: discord.Guild | None) -> PlaceKind:
+    """Public is what everybody in the guild can see; a thread inherits, a private thread is private."""
+    if guild is None or (isinstance(channel, discord.Thread) and channel.is_private()):
+        return "private"
+    home = channel.parent if isinstance(channel, discord.Thread) else channel
+    if not isinstance(home, discord.abc.GuildChannel):
+        return "private"
+    return "public" if home.permissions_for(guild.default_role).view_channel else "private"
+
+
+def names_in(message: discord.Message) -> Names:
+    """Whom the ids in a message stand for."""
+    guild = message.guild
+    mentioned = {user.id: user.display_name for user in message.mentions}
+
+    def user(user_id: int) -> str | None:
+        member = guild.get_member(user_id) if guild else None
+        return mentioned.get(user_id) or (member.display_name if member else None)
+
+    def role(role_id: int) -> str | None:
+        found = guild.get_role(role_id) if guild else None
+        return found.name if found else None
+
+    def channel(channel_id: int) -> str | None:
+        found = guild.get_channel_or_thread(channel_id) if guild else None
+        return found.name if found else None
+
+    return Names(user, role, channel)

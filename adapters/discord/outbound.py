@@ -1,0 +1,180 @@
+"""What goes out: sending, looking up what was perhaps sent, typing, and what a refusal means."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+
+import aiohttp
+import discord
+
+from adapters.base import Outgoing, TryLater, Undeliverable
+
+log = logging.getLogger(__name__)
+
+TYPING_EVERY = 8.0
+REMEMBERED = 5_000
+LOOK_BACK = 50
+"""Messages of a channel that are looked at for one that was perhaps sent."""
+AWAY = 2.0
+"""Seconds to wait while there is no client, or Discord does not say how long."""
+
+GONE_FOR_GOOD = frozenset((50007, 50278, 50001, 10003, 10013, 50013, 50083, 160005, 200000, 50006, 50035, 20026))
+"""Codes that no repetition mends: direct messages closed, no guild in common, no access, no channel, no user, no permission, archived or
+locked thread, blocked by AutoMod, an empty or malformed message, the app being quarantined."""
+PERSON_GONE = frozenset((50007, 50278, 50001, 10013))
+"""Those of them that mean the person: nothing more is tried in their channel until they write again."""
+SLOW_DOWN = {40003: 60.0, 20016: 10.0, 40062: 10.0, 130000: 30.0}
+"""Codes that ask for patience, and for how much where the answer does not say."""
+NO_HISTORY = 160002
+
+
+def nonce_of(outgoing: Outgoing) -> str:
+    """The message's own mark (at most 25 characters): Discord sends nothing twice with the same one within minutes.
+
+    It holds the text's checksum too, because a database that begins anew begins with the same numbers.
+    """
+    return f"{_base36(outgoing.outbox_id)}-{zlib.crc32(outgoing.text.encode('utf-8', 'replace')):08x}"
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return digits
+
+
+def meaning(error: discord.HTTPException) -> Exception | None:
+    """What a refusal means for the outbox; None: nobody knows whether it was done."""
+    if error.status == 429 or error.code in SLOW_DOWN:
+        return TryLater(_asked(error) or SLOW_DOWN.get(error.code, 60.0))
+    if error.status == 401:
+        return TryLater(60.0)  # the token was reset; the connection says so
+    if 400 <= error.status < 500:
+        return Undeliverable(f"Discord refuses it ({error.status}, code {error.code})")
+    return None
+
+
+def _asked(error: discord.HTTPException) -> float | None:
+    with suppress(ValueError, TypeError):
+        return float(error.response.headers.get("Retry-After", ""))
+    return None
+
+
+class Outbound:
+    """Sends through the present client."""
+
+    def __init__(self, client: Callable[[], discord.Client | None]) -> None:
+        self._client = client
+        self._sent: OrderedDict[str, str] = OrderedDict()
+        self._closed: set[str] = set()
+        self._typing: dict[str, tuple[asyncio.Task[None], int]] = {}
+
+    async def send(self, outgoing: Outgoing) -> str:
+        """Send one message and return its id, as the contract says."""
+        if outgoing.channel in self._closed:
+            raise Undeliverable("this person cannot be written to until they write again")
+        client = self._ready()
+        nonce = nonce_of(outgoing)
+        try:
+            sent = await self._post(client, outgoing, nonce, outgoing.reply_to)
+        except discord.RateLimited as error:
+            raise TryLater(error.retry_after) from error
+        except discord.HTTPException as error:
+            if error.code in PERSON_GONE:
+                self._closed.add(outgoing.channel)
+            raise meaning(error) or error from error
+        self._remember(nonce, str(sent.id))
+        return str(sent.id)
+
+    async def _post(self, client: discord.Client, outgoing: Outgoing, nonce: str, reply_to: str | None) -> discord.Message:
+        channel = int(outgoing.channel)
+        where = client.get_partial_messageable(channel)
+        known = client.get_channel(channel)
+        pointer = None
+        if reply_to and reply_to.isdigit() and known is not None and not isinstance(known, discord.DMChannel):
+            pointer = discord.MessageReference(message_id=int(reply_to), channel_id=channel, fail_if_not_exists=False)
+        try:
+            if pointer is None:
+                return await where.send(outgoing.text, nonce=nonce)
+            return await where.send(outgoing.text, nonce=nonce, reference=pointer)
+        except discord.HTTPException as error:
+            if error.code != NO_HISTORY or pointer is None:
+                raise
+        return await where.send(outgoing.text, nonce=nonce)
+
+    async def find(self, outgoing: Outgoing) -> str | None:
+        """A message that was perhaps sent: by what the gateway told of it, else in the channel's history."""
+        nonce = nonce_of(outgoing)
+        if nonce in self._sent:
+            return self._sent[nonce]
+        client = self._ready()
+        me = client.user.id if client.user else 0
+        others = set(self._sent.values())
+        after = discord.Object(int(outgoing.reply_to)) if outgoing.reply_to and outgoing.reply_to.isdigit() else None
+        history = client.get_partial_messageable(int(outgoing.channel)).history(limit=LOOK_BACK, after=after, oldest_first=False)
+        try:
+            found = [one async for one in history if one.author.id == me and str(one.id) not in others]
+        except discord.HTTPException as error:
+            # Without a look the nonce still keeps Discord from sending it twice, if it is not too late for that.
+            if meaning(error) is None:
+                raise
+            return None
+        marked = [one for one in found if str(one.nonce or "") == nonce]
+        # The history does not always name the nonce; then it is the same text after the message that it answers.
+        same = [one for one in found if after is not None and one.nonce is None and one.content == outgoing.text]
+        return str((marked or same)[0].id) if marked or same else None
+
+    def seen(self, message: discord.Message) -> None:
+        """The gateway told of a message of ours."""
+        if message.nonce:
+            self._remember(str(message.nonce), str(message.id))
+
+    def heard(self, channel: int) -> None:
+        """Somebody wrote here, so they can be written to again."""
+        self._closed.discard(str(channel))
+
+    def _remember(self, nonce: str, message_id: str) -> None:
+        self._sent[nonce] = message_id
+        while len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
+
+    def _ready(self) -> discord.Client:
+        client = self._client()
+        if client is None or client.user is None or client.is_closed():
+            raise TryLater(AWAY)
+        return client
+
+    def working(self, channel: str) -> AbstractAsyncContextManager[None]:
+        """Typing shows in the channel as long as any context for it is open."""
+
+        @asynccontextmanager
+        async def shown() -> AsyncIterator[None]:
+            task, users = self._typing.get(channel, (None, 0))
+            task = task or asyncio.create_task(self._type(channel), name="typing")
+            self._typing[channel] = task, users + 1
+            try:
+                yield
+            finally:
+                task, users = self._typing[channel]
+                if users > 1:
+                    self._typing[channel] = task, users - 1
+                else:
+                    del self._typing[channel]
+                    task.cancel()
+
+        return shown()
+
+    async def _type(self, channel: str) -> None:
+        while True:
+            began = time.monotonic()
+            # Nobody misses it: what fails here must not end the turn.
+            with suppress(TryLater, discord.DiscordException, aiohttp.ClientError, OSError):
+                await self._ready().get_partial_messageable(int(channel)).typing()
+            await asyncio.sleep(max(0.0, TYPING_EVERY - (time.monotonic() - began)))

@@ -1,0 +1,70 @@
+"""The platforms that the configuration asks for: from its sections and the environment to adapters.
+
+An adapter's library is imported only when its platform is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from adapters.discord.settings import Listening, Rules, Settings
+from bot.commands import COMMANDS
+from bot.config import Loaded
+from bot.findings import StartError
+from bot.health import Health
+
+if TYPE_CHECKING:
+    from adapters.discord.adapter import DiscordAdapter
+
+SYNCED = "discord.commands"
+"""The file in the data folder that keeps which slash commands Discord was told."""
+
+
+def adapters(loaded: Loaded, health: Health, *, say: Callable[[str], None]) -> list[DiscordAdapter]:
+    """An adapter for each platform whose token is there."""
+    settings = discord_settings(loaded)
+    if settings is None:
+        return []
+    from adapters.discord.adapter import DiscordAdapter, Slash
+
+    slashes = [
+        Slash(command.name.removeprefix("/"), command.does, command.example if command.example != command.name else "")
+        for command in COMMANDS
+    ]
+    return [DiscordAdapter(settings, slashes, count=health.count, say=say, record=loaded.data / SYNCED)]
+
+
+def discord_settings(loaded: Loaded) -> Settings | None:
+    """The section `discord` as the adapter takes it; None when no token is there."""
+    chosen = loaded.config.discord
+    token = os.environ.get(chosen.token_env, "").strip() if chosen.token_env else ""
+    if not token:
+        return None
+    places = {name: Listening(one.mentions, one.replies, one.threads) for name, one in chosen.places.items()}
+    return Settings(
+        token=token, token_env=chosen.token_env, api_base=chosen.api_base, gateway=chosen.gateway, sharded=chosen.sharded,
+        message_content=chosen.message_content, members=chosen.members, presences=chosen.presences,
+        rules=Rules(
+            chosen.mentions, chosen.replies, chosen.threads, frozenset(chosen.allow), frozenset(chosen.deny), frozenset(chosen.bots), places
+        ),
+        daily_limit=chosen.daily_limit, context_messages=chosen.context_messages, attachment_bytes=chosen.attachment_bytes,
+        catch_up_hours=chosen.catch_up_hours, catch_up_messages=chosen.catch_up_messages,
+        join_channels=frozenset(chosen.join_channels), login_events=chosen.login_events, silence=chosen.silence,
+        restart_cap=chosen.restart_cap,
+    )  # fmt: skip
+
+
+async def discord_invite(loaded: Loaded) -> str:
+    """The link that lets the bot into a guild. Raises StartError."""
+    settings = discord_settings(loaded)
+    if settings is None:
+        variable = loaded.config.discord.token_env or "(discord.token_env is empty)"
+        raise StartError(f"discord.token_env: the environment variable {variable} is not set. Set it to the bot's token.")
+    from adapters.discord.adapter import Refused, invite
+
+    try:
+        return await invite(settings)
+    except Refused as refused:
+        raise StartError(str(refused)) from refused
