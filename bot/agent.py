@@ -104,7 +104,9 @@ class Agent:
 
     async def _append_events(self, turn: RunningTurn) -> None:
         async with self._step(turn.claim) as step:
-            state = await queue_manager.append_events(step.connection, turn.state, turn.claim.events, turn=turn.claim.turn)
+            state = await queue_manager.append_events(
+                step.connection, turn.state, turn.claim.events, turn=turn.claim.turn, resumed=turn.claim.resumed
+            )
         turn.state = state
 
     async def _load(self, claim: Claim) -> AgentState:

@@ -68,12 +68,15 @@ def _happened(event: Incoming) -> str:
     return _EVENTS.get(event.kind, f"Event: {event.kind}.")
 
 
-async def append_events(connection: Connection, state: AgentState, events: Sequence[Incoming], *, turn: int) -> AgentState:
-    """Append a turn's events to the queue, those that are not there yet; each with the time it happened."""
-    cursor = await connection.execute(
-        "SELECT DISTINCT event_id FROM messages WHERE event_id = ANY(%s)", ([event.id for event in events],)
-    )
-    known = {row["event_id"] for row in await cursor.fetchall()}
+async def append_events(
+    connection: Connection, state: AgentState, events: Sequence[Incoming], *, turn: int, resumed: bool
+) -> AgentState:
+    """Append a turn's events to the queue, each with the time it happened; in a resumed turn those that are not there yet."""
+    known: set[int] = set()
+    if resumed:
+        statement = "SELECT DISTINCT event_id FROM messages WHERE event_id = ANY(%s)"
+        cursor = await connection.execute(statement, ([event.id for event in events],))
+        known = {row["event_id"] for row in await cursor.fetchall()}
     for event in events:
         if event.id not in known:
             state = await append(connection, state, drafts_of(event), at=event.created_at, turn=turn)

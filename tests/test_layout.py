@@ -50,6 +50,7 @@ COMES_WITH = {
     "pydantic_core": "pydantic",
     "sqlalchemy": "alembic",
     "tzlocal": "apscheduler",
+    "yarl": "aiohttp",
 }
 NOT_IMPORTED = {
     # dependency that no module imports: who uses it

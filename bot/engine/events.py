@@ -42,6 +42,7 @@ class Claim:
     """The right to run one turn of one agent, until a claim with a higher epoch is made.
 
     `passes`, `memory_calls`, `memory_writes` and `tokens` are what an earlier, crashed run of the same turn has used.
+    `platform` and `channel` are the place in its platform's own ids.
     `cancel_requested`: the person asked to stop before the claim. `fence` alone changes while the turn runs.
     """
 
@@ -51,6 +52,8 @@ class Claim:
     step: int
     conversation: int
     place: int
+    platform: str
+    channel: str
     origin: Origin
     events: tuple[Event, ...]
     started_at: datetime

@@ -45,7 +45,9 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
             return Wait(taken["wait_until"])
         await connection.execute("SELECT enter(%s, %s)", (agent, taken["place_id"]))
         cursor = await connection.execute(
-            "SELECT t.*, v.version, v.policy_version FROM turns t, versions(t.agent_id) v WHERE t.id = %s", (taken["turn_id"],)
+            "SELECT t.*, v.version, v.policy_version, p.platform, p.external_id FROM turns t JOIN places p ON p.id = t.place_id,"
+            " versions(t.agent_id) v WHERE t.id = %s",
+            (taken["turn_id"],),
         )
         turn = await cursor.fetchone()
         assert turn is not None
@@ -56,6 +58,7 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
         events = tuple(Event(**row) for row in await cursor.fetchall())
     return Claim(
         agent=agent, epoch=taken["epoch"], turn=turn["id"], step=turn["step"], conversation=turn["conversation_id"], place=turn["place_id"],
+        platform=turn["platform"], channel=turn["external_id"],
         origin=turn["origin"], events=events, started_at=turn["started_at"], passes=turn["passes"], memory_calls=turn["memory_calls"],
         memory_writes=turn["memory_writes"], tokens=turn["tokens"], replied=turn["replied"], nudged=turn["nudged"],
         resumed=taken["resumed"], cancel_requested=turn["cancel_requested"],
@@ -80,72 +83,36 @@ class Step:
     nudged: bool = False
     more: bool | None = None
     parts: int = 0
-    target: tuple[str, str] | None = None
 
     async def reply(self, text: str, reply_to: str | None = None) -> int:
         """Put a reply into the outbox, split by the platform's limit, for the place of the turn. Returns its number of messages."""
-        platform, channel = await self._target()
-        chunks = split(clean(text), (self.limits or {}).get(platform, LIMIT))
+        chunks = split(clean(text), (self.limits or {}).get(self.claim.platform, LIMIT))
         for number, chunk in enumerate(chunks):
-            await _enqueue(self, platform, channel, self.claim.fence.step, self.parts, chunk, reply_to if number == 0 else None)
+            await _enqueue(self, self.claim.fence.step, self.parts, chunk, reply_to if number == 0 else None)
             self.parts += 1
         self.replied = self.replied or bool(chunks)
         return len(chunks)
 
     async def say(self, step: int, text: str) -> None:
         """Put one line of the engine's own into the outbox, at most once per turn and `step`."""
-        platform, channel = await self._target()
-        await _enqueue(self, platform, channel, step, 0, text, None)
+        await _enqueue(self, step, 0, text, None)
         self.parts += 1
 
-    async def _target(self) -> tuple[str, str]:
-        if self.target is None:
-            cursor = await self.connection.execute("SELECT platform, external_id FROM places WHERE id = %s", (self.claim.place,))
-            row = await cursor.fetchone()
-            assert row is not None
-            self.target = row["platform"], row["external_id"]
-        return self.target
-
     async def _fence(self) -> None:
-        """The last statements of the transaction; nothing may be written after the agent's row is locked."""
+        """The last statement of the transaction."""
         claim, fence = self.claim, self.claim.fence
-        broken_off = self.finish in ("failed", "cancelled")  # not made from a prompt, so no version matters
-        if broken_off:
-            self.more = await self._end()
-        else:
-            verdict = await value(
-                self.connection,
-                "SELECT commit_step(%s, %s, %s, %s)",
-                (claim.agent, fence.epoch, fence.version, fence.policy_version),
-            )
-            if verdict != "ok":
-                raise ContextChanged if verdict == "changed" else StaleTurn
-        cancelled = await value(
-            self.connection,
-            """UPDATE turns SET step = step + 1, passes = passes + %s, memory_calls = memory_calls + %s, memory_writes = memory_writes + %s,
-                 tokens = tokens + %s, replied = replied OR %s, nudged = nudged OR %s
-               WHERE id = %s AND state = %s RETURNING cancel_requested""",
+        cursor = await self.connection.execute(
+            "SELECT * FROM end_step(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
-                self.passes, self.memory_calls, self.memory_writes, self.tokens, self.replied, self.nudged,
-                claim.turn, self.finish if broken_off else "running",
+                claim.agent, claim.turn, fence.epoch, fence.version, fence.policy_version, self.finish, self.passes, self.memory_calls,
+                self.memory_writes, self.tokens, self.replied, self.nudged, self.now,
             ),
         )  # fmt: skip
-        if cancelled is None:
-            raise StaleTurn  # the turn is over
-        if cancelled and not broken_off:
-            raise TurnCancelled
-        if self.finish == "done":
-            self.more = await self._end()
-
-    async def _end(self) -> bool:
-        """Finish the turn and its events; returns whether more waits."""
-        more: bool | None = await value(
-            self.connection, "SELECT finish_turn(%s, %s, %s, %s, %s)",
-            (self.claim.agent, self.claim.turn, self.claim.fence.epoch, self.finish, self.now),
-        )  # fmt: skip
-        if more is None:
-            raise StaleTurn
-        return more
+        row = await cursor.fetchone()
+        assert row is not None
+        if row["verdict"] != "ok":
+            raise {"changed": ContextChanged, "cancelled": TurnCancelled}.get(row["verdict"], StaleTurn)
+        self.more = row["more"]
 
 
 @asynccontextmanager
@@ -158,23 +125,20 @@ async def step(
     `limits`: characters of one message by platform. `outbound`: whom in this process to tell of new replies; without it other
     processes are notified. Raises StaleTurn, ContextChanged or TurnCancelled; then nothing of the step is kept.
     """
-    async with db.agent(claim.agent, claim.place) as connection:
-        await connection.execute("SELECT set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
-        # Holds an erasure of this person back until the step is over; no row: they were erased already.
-        if await value(connection, "SELECT id FROM agents WHERE id = %s FOR KEY SHARE", (claim.agent,)) is None:
+    async with db.bare() as connection:
+        if not await value(connection, "SELECT begin_step(%s, %s, %s)", (claim.agent, claim.place, LOCK_TIMEOUT)):
             raise StaleTurn
         opened = Step(connection, claim, now, finish, limits)
         yield opened
-        abroad = bool(opened.parts) and opened.target is not None and not (outbound and outbound.serves(*opened.target))
-        if abroad:
+        if opened.parts and not (outbound and outbound.serves(claim.platform, claim.channel)):
             # Costs a global lock at the commit, so only where no sender of this process can be told.
-            await connection.execute("SELECT pg_notify('keepsake_outbox', %s)", (opened.target[0] if opened.target else "",))
+            await connection.execute("SELECT pg_notify('keepsake_outbox', %s)", (claim.platform,))
         await opened._fence()
     claim.fence.version += 1
     claim.fence.step += 1
     claim.fence.more = opened.more
-    if outbound and opened.parts and opened.target:
-        outbound.made(*opened.target)
+    if outbound and opened.parts:
+        outbound.made(claim.platform, claim.channel)
 
 
 async def refresh(db: Database, claim: Claim) -> None:
@@ -230,9 +194,20 @@ async def end_cancelled(db: Database, claim: Claim, *, now: datetime) -> bool:
     return bool(claim.fence.more)
 
 
-async def _enqueue(step: Step, platform: str, channel: str, number: int, part: int, body: str, reply_to: str | None) -> None:
+async def _enqueue(step: Step, number: int, part: int, body: str, reply_to: str | None) -> None:
     await step.connection.execute(
         """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, reply_to, created_at)
            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (turn_id, step, part) DO NOTHING""",
-        (step.claim.agent, step.claim.place, platform, channel, step.claim.turn, number, part, body, reply_to, step.now),
+        (
+            step.claim.agent,
+            step.claim.place,
+            step.claim.platform,
+            step.claim.channel,
+            step.claim.turn,
+            number,
+            part,
+            body,
+            reply_to,
+            step.now,
+        ),
     )

@@ -14,10 +14,11 @@ import termios
 import textwrap
 import time
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 
-from adapters.base import Changed, Incoming, Outgoing, Person, PlaceOf, TryLater
+from adapters.base import Changed, Incoming, Newest, Outgoing, Person, PlaceOf, TryLater
 from adapters.console import ConsoleAdapter, Lines, printable, readable
 from tests.waiting import until
 

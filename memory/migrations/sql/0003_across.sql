@@ -198,6 +198,48 @@ BEGIN
   RETURN 'ok';
 END $$;
 
+-- Opens a step: names the agent and the usable places, bounds the waiting for locks, and holds an erasure of this person back
+-- until the step is over. False: they were erased already.
+CREATE FUNCTION begin_step(p_agent bigint, p_place bigint, p_lock_timeout text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  PERFORM set_config('lock_timeout', p_lock_timeout, true);
+  PERFORM 1 FROM agents WHERE id = p_agent FOR KEY SHARE;
+  IF NOT FOUND THEN RETURN false; END IF;
+  PERFORM enter(p_agent, p_place);
+  RETURN true;
+END $$;
+
+-- Closes a step: the fence, the turn's counters, and with p_finish the end of the turn, in one round trip and as its last statement,
+-- for nothing may be written after the agent's row is locked. The caller rolls back on any verdict but 'ok'.
+-- 'failed' and 'cancelled' are not made from a prompt, so no version matters for them.
+CREATE FUNCTION end_step(p_agent bigint, p_turn bigint, p_epoch bigint, p_version bigint, p_policy_version bigint, p_finish text, p_passes integer,
+  p_memory_calls integer, p_memory_writes integer, p_tokens integer, p_replied boolean, p_nudged boolean, p_now timestamptz)
+RETURNS TABLE (verdict text, more boolean)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE broken_off CONSTANT boolean := coalesce(p_finish IN ('failed', 'cancelled'), false); cancelled boolean;
+BEGIN
+  IF broken_off THEN
+    more := finish_turn(p_agent, p_turn, p_epoch, p_finish, p_now);
+    verdict := CASE WHEN more IS NULL THEN 'stale' ELSE 'ok' END;
+  ELSE
+    verdict := commit_step(p_agent, p_epoch, p_version, p_policy_version);
+  END IF;
+  IF verdict <> 'ok' THEN RETURN NEXT; RETURN; END IF;
+  UPDATE turns SET step = step + 1, passes = passes + p_passes, memory_calls = memory_calls + p_memory_calls,
+      memory_writes = memory_writes + p_memory_writes, tokens = tokens + p_tokens, replied = replied OR p_replied, nudged = nudged OR p_nudged
+    WHERE id = p_turn AND state = CASE WHEN broken_off THEN p_finish ELSE 'running' END RETURNING cancel_requested INTO cancelled;
+  IF cancelled IS NULL THEN
+    verdict := 'stale';
+  ELSIF cancelled AND NOT broken_off THEN
+    verdict := 'cancelled';
+  ELSIF p_finish = 'done' THEN
+    more := finish_turn(p_agent, p_turn, p_epoch, p_finish, p_now);
+    IF more IS NULL THEN verdict := 'stale'; END IF;
+  END IF;
+  RETURN NEXT;
+END $$;
+
 -- A clean exit without an end (the model is away, the process stops): the attempt does not count as a crash.
 CREATE FUNCTION release_turn(p_agent bigint, p_turn bigint, p_epoch bigint, p_error text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER AS $$
