@@ -161,6 +161,6 @@ def facts_of(message: discord.Message, me: int) -> Facts:
         parent=str(thread.parent_id) if thread else "",
         mentioned=named and (not reply_to_me or me in message.raw_mentions),
         mass_mention=message.mention_everyone or bool(message.raw_role_mentions),
-        reply_to_me=reply_to_me, my_thread=thread is not None and thread.me is not None,
+        reply_to_me=reply_to_me, my_thread=thread is not None and (thread.me is not None or thread.owner_id == me),
         readable=bool(message.content or message.attachments or message.stickers or message.poll or message.message_snapshots),
     )  # fmt: skip

@@ -5,7 +5,7 @@
     forgetting    /memory forget
     exporting     /memory export
     conversation  /stop, /retry, /fresh
-    status        /status
+    status        /status, /whoami
 
 To add a command: write its body in the module of its subject and give it a line in `COMMANDS` here.
 """
@@ -53,6 +53,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/stop", "stop the answer that is being made", "/stop", "stop", conversation.stop),
     Command("/retry", "answer my last message again", "/retry", "retry", conversation.retry),
     Command("/fresh", "begin a new conversation without forgetting", "/fresh", "fresh", conversation.fresh),
+    Command("/whoami", "whom I take you for, and what I may use here", "/whoami", "help", status.whoami),
     Command("/status", "how I am: model, memory, what waits", "/status", "status", status.status),
 )
 QUIT = ("/quit", "leave (the console only)", "/quit")

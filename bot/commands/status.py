@@ -4,6 +4,19 @@ from bot.commands.context import Asking
 from bot.health import Service
 
 
+async def whoami(asking: Asking) -> str:
+    """Who the bot takes this person for, and what this place is to it."""
+    asking.allowed("help")
+    kinds = {
+        "direct": "a direct message: all that is yours may be used here",
+        "private": "a private place: only what was said here, or in public places of this server, may be used",
+        "public": "a public place: only what was said in public places of this server may be used",
+    }
+    lines = [f"you: {asking.person.author_id} ({asking.person.name})", f"here: {kinds[asking.where.kind]}"]
+    lines.append("memory: you have an agent of your own" if asking.agent is not None else "memory: nothing is kept of you yet")
+    return "\n".join([*lines, *(["operator: yes"] if asking.actor.operator else [])])
+
+
 async def status(asking: Asking) -> str:
     """The model, the services, what waits for this person, and (to operators) the counters."""
     verdict = asking.allowed("status")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memory.db import Database, value
 from memory.embedding import LocalEmbedder
-from memory.search import Page, pages_of, period
+from memory.search import Page, Query, pages_of, period, search_messages
 from tests.conftest import Urls
 from tests.memory.people import NOON, ByTopic, Person, texts, understand
 
@@ -241,8 +241,8 @@ async def test_a_large_store_is_searched_by_its_index_with_the_same_best_rows(an
     assert exact[0]["content"] == indexed[0]["content"] == "The puppy found the beach"
 
 
-async def test_the_words_are_found_through_their_index(ana: Person, urls: Urls) -> None:
-    """The ranking runs as the owner: there the text operator is part of the index condition, not a filter behind security."""
+async def test_under_the_bots_role_the_search_uses_the_index_of_words(ana: Person, urls: Urls) -> None:
+    """The plan that really runs inside the function, as the server reports it to the bot's own session."""
     with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
         owner.execute(
             """INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, searchable, created_at)
@@ -251,11 +251,20 @@ async def test_the_words_are_found_through_their_index(ana: Person, urls: Urls) 
             (ana.agent, ana.conversation, ana.place),
         )
         owner.execute("ANALYZE messages")
-        plan = owner.execute(
-            "EXPLAIN SELECT id FROM messages WHERE agent_id = 1 AND searchable AND tsv @@ search_query('rare7')"
-        ).fetchall()
-        assert any("Index Cond" in line and "tsv @@" in line for (line,) in plan), plan
-    assert (await ana.recall("rare7")).total == 52
+    database = urls.bot.split("@/")[1].split("?")[0]
+    settings = {
+        "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0", "auto_explain.log_nested_statements": "on",
+        "client_min_messages": "log",
+    }  # fmt: skip
+    with psycopg.connect(urls.admin, autocommit=True) as admin:
+        for name, chosen in settings.items():
+            admin.execute(f"ALTER ROLE keepsake_bot IN DATABASE {database} SET {name} = '{chosen}'".encode())
+    plans: list[str] = []
+    async with Database(urls.bot, size=2) as db, db.agent(ana.agent, ana.place) as connection:
+        connection.add_notice_handler(lambda notice: plans.append(notice.message_primary or ""))
+        assert (await search_messages(connection, Query("rare7"))).total == 52
+    assert "Bitmap Index Scan on messages_words" in "".join(plans)
+    assert "tsv @@" in "".join(plans)
 
 
 @pytest.mark.parametrize("place", ["2026-05-07", "0001-01-01", "9999-12-31"])

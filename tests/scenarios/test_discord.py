@@ -13,7 +13,7 @@ from tests.servers.discord import DiscordServer, Guild, Person
 from tests.servers.model import Gate, ScriptedModel, reply
 from tests.waiting import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ async def test_a_thread_is_followed_and_the_agent_may_stay_silent(world: World) 
     await until(lambda: server.bot.id in thread.followers)
     before = len(world.model.requests)
     ben.say(thread, "nothing to me")
-    await world.model.wait_for(before + 1)
+    await until(lambda: len(world.model.requests) > before)
     await world.bot.exchange(thread, lambda: ada.say(thread, "and you?"), "re: and you?")
     assert len(server.messages(thread, server.bot)) == 2
 

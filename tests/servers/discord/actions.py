@@ -16,6 +16,7 @@ from tests.servers.discord.world import (
     EPHEMERAL,
     HAS_SNAPSHOT,
     PIN_ADDED,
+    PRIVATE_THREAD,
     REPLY,
     Attachment,
     Channel,
@@ -96,16 +97,33 @@ class Actions:
         if channel.archived:
             self.set_thread(channel, archived=False)
         if channel.is_thread:
-            channel.followers.setdefault(author.id, now())
+            self._follow(channel, [author, *([] if channel.kind == PRIVATE_THREAD else message.mentions)])
         channel.messages[message.id] = message
         self._tell("MESSAGE_CREATE", message, fresh=True)
         return message
 
+    def _follow(self, thread: Channel, users: Sequence[User]) -> None:
+        """Who writes in a thread or is mentioned there follows it from then on."""
+        fresh = [user for user in users if user.id not in thread.followers and user in self.world.users.values()]
+        for user in dict.fromkeys(fresh):
+            thread.followers[user.id] = now()
+            body = {
+                "id": str(thread.id),
+                "guild_id": str(thread.guild.id) if thread.guild else None,
+                "member_count": len(thread.followers),
+                "added_members": [payloads.thread_member_json(thread, user)],
+                "removed_member_ids": [],
+            }
+            self.gateway.in_channel("THREAD_MEMBERS_UPDATE", _same(body), thread, intents.GUILDS)
+
     def edit(self, message: Message, content: str | None = None, **changes: object) -> None:
         """An edit by the author: it has an edited_timestamp."""
         if content is not None and content != message.content:
+            replied = next((user for user in message.mentions if user.mention not in message.content), None)
             message.history.append(message.content)
             message.content = content
+            if message.author is not self.world.bot:
+                ping(self.world, message, Allowed(), replied)
         for name, value in changes.items():
             setattr(message, name, value)
         message.edited_at = now()
