@@ -48,6 +48,12 @@ class _Watched(discord.Client):
     """Notes when anything came over the gateway."""
 
     heard_at = 0.0
+    between_identifies = 5.0
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002 - the library's signature
+        """Discord allows one new session in five seconds. The library reads nothing meanwhile, so silence must not be over before."""
+        if not initial:
+            await asyncio.sleep(self.between_identifies)
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         if event == "socket_raw_receive":
@@ -72,12 +78,13 @@ def intents_of(settings: Settings) -> discord.Intents:
 
 def client_of(settings: Settings) -> discord.Client:
     """A client that is not connected yet."""
+    discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # there is no voice here
     if settings.api_base:
         Route.BASE = settings.api_base.rstrip("/")
     if settings.gateway:
         DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(settings.gateway)
     intents = intents_of(settings)
-    return (_Sharded if settings.sharded else _Watched)(
+    client = (_Sharded if settings.sharded else _Watched)(
         intents=intents,
         allowed_mentions=discord.AllowedMentions(everyone=False, roles=False, users=False, replied_user=True),
         chunk_guilds_at_startup=False,
@@ -86,6 +93,8 @@ def client_of(settings: Settings) -> discord.Client:
         heartbeat_timeout=settings.silence,
         max_ratelimit_timeout=PATIENCE,
     )
+    client.between_identifies = min(client.between_identifies, settings.silence / 2)
+    return client
 
 
 def invite_link(application: int) -> str:
@@ -169,7 +178,7 @@ class Connection:
         client = self.client
         if client is None or client.is_closed() or not client.is_ready():
             return "not connected"
-        if isinstance(client, _Watched) and time.monotonic() - client.heard_at > 1.5 * self._settings.silence:
+        if isinstance(client, _Watched) and time.monotonic() - client.heard_at > self._settings.silence:
             return "silent"
         sockets = [shard.is_closed() for shard in client.shards.values()] if isinstance(client, discord.AutoShardedClient) else []
         return "disconnected" if any(sockets) or (not sockets and not client.ws.open) else ""

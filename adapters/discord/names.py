@@ -28,9 +28,7 @@ def place_of(channel: object, channel_id: int, guild: discord.Guild | None, guil
         return PlaceOf(PLATFORM, "", "", str(channel_id), "direct")
     name = getattr(channel, "name", None) or ""
     parent = str(channel.parent_id) if isinstance(channel, discord.Thread) else None
-    return PlaceOf(
-        PLATFORM, "", workspace, str(channel_id), _kind(channel, guild), f"#{name[:NAME_LENGTH]}" if name else "", parent
-    )
+    return PlaceOf(PLATFORM, "", workspace, str(channel_id), _kind(channel, guild), name[:NAME_LENGTH], parent)
 
 
 def _kind(channel: object, guild: discord.Guild | None) -> PlaceKind:

@@ -32,5 +32,7 @@ class Presences:
         if before is None and now < self._connected + SETTLING:
             return False
         last = self._seen.get(user)
+        if last is not None and now < last + FLAP:
+            return False
         self._seen[user] = now
-        return last is None or now >= last + FLAP
+        return True

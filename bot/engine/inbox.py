@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from adapters.base import Incoming
 from bot.engine.events import Origin
 from bot.engine.queue import Queue
-from memory.db import Connection, Database, value
+from memory.db import Connection, Database
 from memory.sanitise import clean, clean_json
 
 # Somebody joining or coming online says nothing to the bot: such a turn may be silent, like a timer's, and only `send_message` speaks in it.
@@ -41,62 +41,33 @@ async def accept(
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
     async with db.pool.connection() as connection, connection.transaction() as transaction:
-        agent = await value(
-            connection, "SELECT agent_of(%s, %s, %s, %s, %s, %s)",
+        cursor = await connection.execute(
+            "SELECT * FROM take_in(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
-                clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name),
-                _or_none(person.locale), _or_none(person.timezone),
+                clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name), _or_none(person.locale),
+                _or_none(person.timezone), place.workspace, clean(place.external_id), place.kind, clean(place.name), _or_none(place.parent),
+                incoming.kind, _ORIGINS[incoming.kind], key, Jsonb(clean_json(_payload(incoming))),
+                round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0, now,
+                None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
             ),
         )  # fmt: skip
-        place_id = await value(
-            connection, "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s)",
-            (place.platform, place.realm, place.workspace, clean(place.external_id), place.kind, clean(place.name), _or_none(place.parent), agent),
-        )  # fmt: skip
-        await connection.execute("SELECT conversation_of(%s, %s)", (agent, place_id))
-        event_id = await _store(
-            connection, queue, agent=agent, place=place_id, kind=incoming.kind, origin=_ORIGINS[incoming.kind],
-            source=place.platform, key=key, payload=_payload(incoming), burst=burst if incoming.kind == "message" else timedelta(),
-            now=now, erased=None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
-        )  # fmt: skip
-        if event_id is None:
+        taken = await cursor.fetchone()
+        assert taken is not None
+        if taken["event_id"] is None:
             # Takes back the agent that a late redelivery of an erased person's event would otherwise have made anew.
             raise Rollback(transaction)
-    return Accepted(agent, place_id, event_id)
+        if taken["need_wake"]:
+            await queue.defer_wake(connection, taken["agent_id"])
+    return Accepted(taken["agent_id"], taken["place_id"], taken["event_id"])
 
 
 async def accept_timed(
     connection: Connection, queue: Queue, *, agent: int, place: int, key: str, payload: Mapping[str, Any], now: datetime
 ) -> int | None:
     """Take a timer's event in, inside the transaction that moves the timer on. None: this firing is in already."""
-    return await _store(
-        connection, queue, agent=agent, place=place, kind="timer", origin="timed", source="timer", key=key, payload=payload,
-        burst=timedelta(), now=now,
-    )  # fmt: skip
-
-
-def erased_hash(key: bytes, source: str, idem: str) -> bytes:
-    """What is kept of an erased person's event, as SQL `erase_agent` makes it."""
-    return hashlib.sha256(key + f"{source}\x1f{idem}".encode()).digest()
-
-
-async def _store(
-    connection: Connection, queue: Queue, *, agent: int, place: int, kind: str, origin: Origin, source: str, key: str,
-    payload: Mapping[str, Any], burst: timedelta, now: datetime, erased: bytes | None = None,
-) -> int | None:  # fmt: skip
     cursor = await connection.execute(
-        "SELECT event_id, need_wake FROM accept_event(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-        (
-            agent,
-            place,
-            kind,
-            origin,
-            source,
-            key,
-            Jsonb(clean_json(dict(payload))),
-            round(burst.total_seconds() * 1000),
-            now,
-            erased,
-        ),
+        "SELECT event_id, need_wake FROM accept_event(%s, %s, 'timer', 'timed', 'timer', %s, %s, 0, %s)",
+        (agent, place, key, Jsonb(clean_json(dict(payload))), now),
     )
     row = await cursor.fetchone()
     assert row is not None
@@ -104,6 +75,11 @@ async def _store(
         await queue.defer_wake(connection, agent)
     event_id: int | None = row["event_id"]
     return event_id
+
+
+def erased_hash(key: bytes, source: str, idem: str) -> bytes:
+    """What is kept of an erased person's event, as SQL `erase_agent` makes it."""
+    return hashlib.sha256(key + f"{source}\x1f{idem}".encode()).digest()
 
 
 def _or_none(text: str | None) -> str | None:

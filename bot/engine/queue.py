@@ -118,7 +118,10 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
 
 
 class Queue:
-    """The Procrastinate app on the bot's database. Open it with `async with`; deferring alone needs no opening."""
+    """The Procrastinate app on the bot's database. Open it with `async with`; deferring alone needs no opening.
+
+    Its own commits are not flushed: what a crash of the server takes back of a job's state, reaper and sweeper mend.
+    """
 
     def __init__(
         self,
@@ -132,7 +135,7 @@ class Queue:
         self.body: Body | None = None
         connector = PsycopgConnector(
             conninfo=url, min_size=1, max_size=5, configure=_configure, name="keepsake-queue",
-            kwargs={"options": f"-c search_path={SEARCH_PATH}", "application_name": "keepsake-queue", **KEEPALIVE},
+            kwargs={"options": f"-c search_path={SEARCH_PATH} -c synchronous_commit=off", "application_name": "keepsake-queue", **KEEPALIVE},
         )  # fmt: skip
         self.app = App(connector=connector)
         self.jobs = _OwnRuns(connector)

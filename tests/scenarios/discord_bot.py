@@ -143,9 +143,9 @@ class Bot:
 @asynccontextmanager
 async def bot_on(server: DiscordServer, model: ScriptedModel, *, start: bool = True, **settings: str) -> AsyncIterator[Bot]:
     """A bot on a server, with a fresh data folder; at the end it has to stop cleanly."""
-    top = Path(tempfile.mkdtemp(prefix="ks-discord-"))
-    top.chmod(0o711)
-    bot = Bot(server, model, top / "data", {f"KEEPSAKE__{name}": value for name, value in settings.items()})
+    top = tempfile.mkdtemp(prefix="ks-discord-")
+    os.chmod(top, 0o711)  # the servers inside may run under an account of their own
+    bot = Bot(server, model, Path(top) / "data", {f"KEEPSAKE__{name}": value for name, value in settings.items()})
     try:
         if start:
             await bot.start()

@@ -55,7 +55,9 @@ async def test_a_mention_is_answered_with_what_was_said_before_as_quotes(world: 
     garden = server.channel(world.home, "garden")
     ben.say(garden, "the roses need water")
     ada.say(garden, "I agree")
-    answer = await world.bot.exchange(garden, lambda: ada.ask(garden, f"what about {ben.mention} <:rose:123>?"), "re: what about @Ben :rose:?")
+    answer = await world.bot.exchange(
+        garden, lambda: ada.ask(garden, f"what about {ben.mention} <:rose:123>?"), "re: what about @Ben :rose:?"
+    )
     request = world.model.requests[-1]
     assert said(request) == ["what about @Ben :rose:?"]
     assert quoted(request) == [("Ben", "the roses need water"), ("Ada", "I agree")]
@@ -120,7 +122,9 @@ async def test_a_long_reply_comes_in_parts_in_order(world: World) -> None:
     assert len(parts) > 2
     assert all(len(part.content) <= 2000 for part in parts)
     text = " ".join(part.content for part in parts)
-    assert [text.index(f"Paragraph {number}") for number in range(8)] == sorted(text.index(f"Paragraph {number}") for number in range(8))
+    assert [text.index(f"Paragraph {number}") for number in range(8)] == sorted(
+        text.index(f"Paragraph {number}") for number in range(8)
+    )
 
 
 async def test_nobody_is_pinged_but_the_person_answered(world: World) -> None:

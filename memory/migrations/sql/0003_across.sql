@@ -125,6 +125,21 @@ BEGIN
   RETURN QUERY SELECT new_id, NOT a.wake;
 END $$;
 
+-- All of the way in, in one round trip: the person's agent, the place, the conversation, the event.
+CREATE FUNCTION take_in(p_platform text, p_realm text, p_user text, p_name text, p_locale text, p_zone text, p_workspace text, p_external text,
+                        p_place_kind text, p_place_name text, p_parent text, p_kind text, p_origin text, p_idem text, p_payload jsonb, p_burst_ms integer,
+                        p_now timestamptz, p_erased bytea)
+RETURNS TABLE (agent_id bigint, place_id bigint, event_id bigint, need_wake boolean)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  agent_id := agent_of(p_platform, p_realm, p_user, p_name, p_locale, p_zone);
+  place_id := place_of(p_platform, p_realm, p_workspace, p_external, p_place_kind, p_place_name, p_parent, agent_id);
+  PERFORM conversation_of(agent_id, place_id);
+  SELECT a.event_id, a.need_wake INTO event_id, need_wake
+    FROM accept_event(agent_id, place_id, p_kind, p_origin, p_platform, p_idem, p_payload, p_burst_ms, p_now, p_erased) a;
+  RETURN NEXT;
+END $$;
+
 -- Takes an agent's turn: raises the epoch, goes on with the unfinished turn or opens one for the longest run of
 -- waiting events of one place and one origin. No row: nothing waits, and the wake flag is down.
 -- wait_until set: a burst is being waited for, at most p_burst_cap_ms after its first message; ask again then.
@@ -136,6 +151,8 @@ LANGUAGE plpgsql SECURITY DEFINER AS $$
 #variable_conflict use_column
 DECLARE a agents; t turns; chosen bigint[]; first events; run_place bigint; ready timestamptz; alive boolean;
 BEGIN
+  -- A claim that a crash of the server takes back never was: its turn is not there, or its version is, and the events wait.
+  PERFORM set_config('synchronous_commit', 'off', true);
   SELECT * INTO a FROM agents WHERE id = p_agent FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   UPDATE agents SET epoch = a.epoch + 1 WHERE id = p_agent;
@@ -203,7 +220,8 @@ END $$;
 CREATE FUNCTION begin_step(p_agent bigint, p_place bigint, p_lock_timeout text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-  PERFORM set_config('lock_timeout', p_lock_timeout, true);
+  -- Made durable by end_step when the person gets to see something of it: the log is flushed in order, earlier steps first.
+  PERFORM set_config('lock_timeout', p_lock_timeout, true), set_config('synchronous_commit', 'off', true);
   PERFORM 1 FROM agents WHERE id = p_agent FOR KEY SHARE;
   IF NOT FOUND THEN RETURN false; END IF;
   PERFORM enter(p_agent, p_place);
@@ -237,6 +255,7 @@ BEGIN
     more := finish_turn(p_agent, p_turn, p_epoch, p_finish, p_now);
     IF more IS NULL THEN verdict := 'stale'; END IF;
   END IF;
+  IF p_replied OR p_finish IS NOT NULL THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   RETURN NEXT;
 END $$;
 

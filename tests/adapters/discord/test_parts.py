@@ -1,0 +1,184 @@
+"""The adapter's pure parts: markup, files, the guard, presences, nonces and refusals."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import discord
+import pytest
+
+from adapters.base import Outgoing, TryLater, Undeliverable
+from adapters.discord.commands import Slash, tree_of
+from adapters.discord.connection import client_of, fatal, intents_of
+from adapters.discord.files import File, described, is_text, with_content
+from adapters.discord.guard import IN_WINDOW, SINCE_HUMAN, WINDOW, DailyLimit, PairGuard
+from adapters.discord.outbound import meaning, nonce_of
+from adapters.discord.presence import FLAP, SETTLING, Presences
+from adapters.discord.settings import Settings
+from adapters.discord.texts import Names, readable
+from bot.commands import COMMANDS
+
+NAMES = Names({1: "Ada", 2: "Ben"}.get, {3: "helpers"}.get, {4: "garden"}.get)
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("<@9> hello", "hello"),
+        ("<@!9>, hello", "hello"),
+        ("<@9> <@9>: hello <@9>", "hello @somebody"),
+        ("<@1> and <@!2> and <@5>", "@Ada and @Ben and @somebody"),
+        ("<@&3> in <#4> or <#5>, <@&6>", "@helpers in #garden or #a channel, @a role"),
+        ("<:rose:123456789012345678> <a:dance:1>", ":rose: :dance:"),
+        ("<t:0:R> </memory view:42>", "1970-01-01 00:00 UTC /memory view"),
+        ("<t:999999999999>", "<t:999999999999>"),
+        ("a < b > c <@> <#x> <script>", "a < b > c <@> <#x> <script>"),
+        ("<@9>", ""),
+    ],
+)
+def test_markup_is_readable(text: str, seen: str) -> None:
+    assert readable(text, NAMES, me=9) == seen
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("message.txt", None, True),
+        ("message.txt", "text/plain; charset=utf-8", True),
+        ("a.bin", "text/x-anything", True),
+        ("data.json", "application/json", True),
+        ("notes.MD", "application/octet-stream", True),
+        ("cat.png", "image/png", False),
+        ("page.html", "image/png", False),
+        ("archive.zip", None, False),
+        ("noending", None, False),
+    ],
+)
+def test_text_files_are_told_by_type_or_ending(name: str, kind: str | None, text: bool) -> None:
+    assert is_text(File(name, 1, "", kind)) is text
+
+
+def test_a_file_is_cut_between_characters_and_says_so() -> None:
+    content = "é" * 10
+    cut = with_content(File("a.txt", 20, ""), content.encode()[:5])
+    assert cut == "[file a.txt]\néé\n[truncated 5 of 20 bytes]\n[end of a.txt]"
+    assert "truncated" not in with_content(File("a.txt", 20, ""), content.encode())
+    assert described(File("x]\ny.png", 10_000_000, "", "image/png")) == "[image xy.png, image/png, 10 MB]"
+
+
+def test_the_guard_stops_bots_without_a_person_and_by_the_clock() -> None:
+    guard = PairGuard()
+    assert [guard.bot("c", "b", 0.0) for _ in range(SINCE_HUMAN + 1)] == [True] * SINCE_HUMAN + [False]
+    guard.person("c")
+    assert [guard.bot("c", "b", 1.0) for _ in range(3)] == [True] * (IN_WINDOW - SINCE_HUMAN) + [False]
+    guard.person("c")
+    assert guard.bot("c", "another", 1.0)
+    assert guard.bot("c", "b", WINDOW + 1.0)
+
+
+def test_a_day_has_its_limit() -> None:
+    daily = DailyLimit(2)
+    for _ in range(2):
+        assert not daily.spent("ada", NOON)
+        daily.take("ada", NOON)
+    assert daily.spent("ada", NOON)
+    assert [daily.tell("ada"), daily.tell("ada")] == [True, False]
+    assert not daily.spent("ben", NOON)
+    assert not daily.spent("ada", NOON + timedelta(hours=12))
+    assert not DailyLimit(0).spent("ada", NOON)
+
+
+def test_a_login_is_seen_once_however_many_guilds_and_flaps() -> None:
+    seen = Presences()
+    seen.connected(0.0)
+    assert not seen.login(1, "online", 1.0)  # unknown, just connected
+    late = SETTLING + 1
+    assert [seen.login(2, "online", late) for _ in range(3)] == [True, False, False]  # three guilds
+    assert not seen.login(2, "idle", late + 1)
+    assert not seen.login(2, "offline", late + 2)
+    assert not seen.login(2, "online", late + 3)  # a flap
+    assert not seen.login(2, "offline", late + 4)
+    assert seen.login(2, "dnd", late + FLAP)
+    assert not seen.login(1, "offline", late)
+    assert seen.login(1, "online", late)
+
+
+def test_a_nonce_is_short_and_its_own() -> None:
+    one = nonce_of(Outgoing(2**63 - 1, "1", "text"))
+    assert len(one) <= 25
+    assert one == nonce_of(Outgoing(2**63 - 1, "other", "text"))
+    assert len({nonce_of(Outgoing(number, "1", text)) for number in (1, 2, 37) for text in ("a", "b", "\ud800")}) == 9
+
+
+def refusal(status: int, code: int, **headers: str) -> discord.HTTPException:
+    response: Any = SimpleNamespace(status=status, reason="", headers=headers)
+    return discord.HTTPException(response, {"code": code, "message": "refused"})
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "seconds"),
+    [
+        (403, 50007, Undeliverable, None),
+        (403, 50278, Undeliverable, None),
+        (403, 50001, Undeliverable, None),
+        (404, 10003, Undeliverable, None),
+        (400, 50083, Undeliverable, None),
+        (400, 160005, Undeliverable, None),
+        (400, 50035, Undeliverable, None),
+        (400, 200000, Undeliverable, None),
+        (400, 40003, TryLater, 60.0),
+        (429, 20016, TryLater, 7.0),
+        (429, 0, TryLater, 7.0),
+        (401, 0, TryLater, 60.0),
+        (503, 0, None, None),
+    ],
+)
+def test_what_a_refusal_means(status: int, code: int, kind: type[Exception] | None, seconds: float | None) -> None:
+    headers = {"Retry-After": "7"} if status == 429 else {}
+    meant = meaning(refusal(status, code, **headers))
+    assert (type(meant) if meant else None) is kind
+    if isinstance(meant, TryLater):
+        assert meant.seconds == seconds
+
+
+def test_only_the_intents_that_are_asked_for() -> None:
+    least = intents_of(Settings("t"))
+    assert (least.guilds, least.guild_messages, least.dm_messages) == (True, True, True)
+    unwanted = (least.message_content, least.members, least.presences, least.guild_typing, least.voice_states)
+    assert not any(unwanted)
+    most = intents_of(Settings("t", message_content=True, join_channels=frozenset("1"), login_events=True))
+    assert most.message_content
+    assert most.members
+    assert most.presences
+
+
+def test_the_token_is_in_no_representation() -> None:
+    assert "secret" not in repr(Settings("secret"))
+
+
+def test_what_is_fatal() -> None:
+    settings = Settings("t", token_env="MY_TOKEN", message_content=True)
+    assert "MY_TOKEN" in str(fatal(discord.LoginFailure(), settings))
+    assert "discord.message_content" in str(fatal(discord.PrivilegedIntentsRequired(None), settings))
+    closed: Any = SimpleNamespace(close_code=4004)
+    assert "MY_TOKEN" in str(fatal(discord.ConnectionClosed(closed, shard_id=None), settings))
+    assert "discord.sharded" in str(fatal(discord.ConnectionClosed(closed, shard_id=None, code=4011), settings))
+    for error in (AttributeError(), OSError(), refusal(500, 0), discord.ConnectionClosed(closed, shard_id=None, code=4009)):
+        assert fatal(error, settings) is None
+
+
+async def test_every_command_of_the_bot_has_its_slash_command() -> None:
+    async def answer(interaction: object, line: str) -> None: ...
+
+    slashes = [Slash(one.name.removeprefix("/"), one.does, one.example if one.example != one.name else "") for one in COMMANDS]
+    tree = tree_of(client_of(Settings("t")), slashes, answer)
+    known = {
+        f"/{command.qualified_name}" for command in tree.walk_commands() if not isinstance(command, discord.app_commands.Group)
+    }
+    assert known == {one.name for one in COMMANDS}
+    [memory] = [one.to_dict(tree) for one in tree.get_commands() if one.name == "memory"]
+    [search] = [one for one in memory["options"] if one["name"] == "search"]
+    assert [option["name"] for option in search["options"]] == ["text"]
