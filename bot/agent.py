@@ -27,6 +27,7 @@ from bot.llm import (
     ContentRefused,
     ContextOverflow,
     ModelError,
+    ModelRejected,
     ModelUnavailable,
     Reply,
     ToolChoice,
@@ -168,6 +169,8 @@ class Agent:
                 last=last,
             )
             say = (self._settings.apology,) if outcome.ending == "apologise" else outcome.say
+            if outcome.ending == "apologise":
+                log.warning("turn %d of agent %d ends in the apology: the model gave no reply", claim.turn, claim.agent)
             drafts = drafts_of(reply.calls, ran, outcome, said=call.said, apology=self._settings.apology)
             state = await queue_manager.append(
                 step.connection, call.state, drafts, at=now, turn=claim.turn, visibility=call.visibility
@@ -223,7 +226,8 @@ class Agent:
         assert failure is not None
         if isinstance(failure, ContextOverflow | ContentRefused | OverBudget):
             raise failure
-        if self._overdue(turn) <= timedelta():
+        # A refusal (a wrong key) needs the operator: that takes longer, surely.
+        if isinstance(failure, ModelRejected) or self._overdue(turn) <= timedelta():
             await self._say_waiting(turn)
         raise TryAgainLater(type(failure).__name__, failure.retry_after if isinstance(failure, ModelUnavailable) else None)
 

@@ -22,7 +22,7 @@ import tzlocal
 
 from adapters.base import Incoming, Person
 from adapters.console import PLATFORM, ConsoleAdapter, Lines
-from bot import bench, doctor, health, platforms
+from bot import bench, doctor, endpoint, health, platforms
 from bot.commands.context import Parts
 from bot.config import Loaded
 from bot.embedded import EmbeddedError
@@ -69,7 +69,10 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
                 send_timeout=4.0,
             )  # fmt: skip
             burst = None if interactive else timedelta()
-            async with assembled(services, [console], settings=settings, burst=burst) as runtime:
+            async with (
+                endpoint.looked_at(loaded, progress),
+                assembled(services, [console], settings=settings, burst=burst) as runtime,
+            ):
                 with stopping(console.interrupt if interactive else None) as stop:
                     await runtime.run(PARTS, stop)
     return 0
@@ -87,7 +90,7 @@ async def _serve(
     loaded: Loaded, services: Services, chosen: "Sequence[DiscordAdapter]", *, parts: frozenset[str], progress: Progress
 ) -> None:
     bind = loaded.config.health.bind
-    async with assembled(services, chosen) as runtime:
+    async with endpoint.looked_at(loaded, progress), assembled(services, chosen) as runtime:
         try:
             async with health.serving(services.health, bind, lambda: _ready(services, chosen)) if bind else nullcontext():
                 progress(f"Running: {', '.join(sorted(parts))}. SIGTERM or Ctrl-C ends it.")
@@ -140,9 +143,12 @@ async def examine(loaded: Loaded, *, progress: Progress) -> int:
             for finding in [*found, await doctor.redis(at.redis, inside=at.redis_inside)]:
                 show(finding)
             async with model_client(loaded, Health()) as (client, _):
+                answers = True
                 async for finding in doctor.model(client, loaded):
+                    answers &= finding.well or not finding.fatal
                     show(finding)
-                if all(finding.well for finding in found):
+                # An embedding model of an endpoint that does not answer is the same fault, told above.
+                if all(finding.well for finding in found) and (answers or not loaded.config.model.embedding):
                     async with Database(at.database, size=4) as db:
                         show(await doctor.embedding(await embedder_for(loaded, db, client), db))
     except (EmbeddedError, StartError) as error:
@@ -162,15 +168,23 @@ async def measure(name: str, data: Path) -> int:
 
 @contextmanager
 def stopping(interrupt: Callable[[], None] | None = None) -> Iterator[asyncio.Event]:
-    """An event that SIGTERM sets, and SIGINT too unless `interrupt` is to be called for it."""
+    """An event that SIGTERM sets, a closed terminal's SIGHUP (unless it is ignored, as under nohup), and SIGINT unless `interrupt`
+    is to be called for it."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    hangup = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGINT, interrupt or stop.set)
+    if hangup:
+        loop.add_signal_handler(signal.SIGHUP, stop.set)
     try:
         yield stop
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+        if hangup:
+            # Kernel and shell may each send one: the second must not break off the stopping of the servers.
+            loop.remove_signal_handler(signal.SIGHUP)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _system_user() -> str:

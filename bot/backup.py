@@ -54,7 +54,9 @@ def backup(source: Servers | str, file: Path | None = None, *, now: datetime, da
     target = (target / default_name(now) if target.is_dir() else target).resolve()
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     address = _address(source, database)
-    with explained(target):
+    if not target.parent.is_dir():
+        raise EmbeddedError(f"There is no folder {target.parent}. Make it, or name another file or folder for the backup.")
+    with explained(target, "name another file or folder for the backup"):
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             done = _run("pg_dump", ["--format=custom", f"--file={part}"], address)
@@ -83,7 +85,9 @@ def restore(target: Servers | str, file: Path, *, replace: bool = False, databas
         EmbeddedError: not a complete backup; the database is not empty; roles are missing; no answer.
     """
     file = file.expanduser().resolve()
-    with explained(file), open(file, "rb"):
+    if not file.is_file():
+        raise EmbeddedError(f"There is no file {file}. Name a file that `bot backup` wrote.")
+    with explained(file, "name another file that `bot backup` wrote"), open(file, "rb"):
         pass
     if _run("pg_restore", ["--list", str(file)], None).returncode != 0:
         raise EmbeddedError(f"{file} is not a backup made by `bot backup`, or it is damaged. Nothing was changed.")

@@ -9,6 +9,7 @@ import typer
 
 from bot import config
 from bot.config import Loaded
+from bot.embedded.folder import MARKER
 from bot.findings import StartError
 
 
@@ -23,6 +24,16 @@ def settings(context: typer.Context) -> Loaded:
     """The configuration. Raises ConfigError."""
     options = context.find_object(Options)
     return config.load(options.config if options else None)
+
+
+def existing(loaded: Loaded) -> Loaded:
+    """The configuration, where a bot has run with it: what acts on kept data makes no new database. Raises StartError."""
+    if not loaded.config.database.url and not (loaded.data / MARKER).exists():
+        raise StartError(
+            f"data.folder: no bot has run with this configuration yet: {loaded.data} is no data folder; go to its folder, "
+            f"or name the configuration with --config."
+        )
+    return loaded
 
 
 def note(line: str) -> None:

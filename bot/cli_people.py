@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bot.access import Actor
-from bot.cli_common import note, settings
+from bot.cli_common import existing, note, settings
 from bot.commands import exporting, forgetting
 from bot.commands import memory as views
 from bot.commands.context import Asking, Parts, asking_as_operator, person_named
@@ -24,7 +24,7 @@ memory = typer.Typer(help="See, export or delete what is kept of one person.", n
 usage = typer.Typer(help="What model calls cost; start a day's budget anew.", no_args_is_help=True)
 dead_letters = typer.Typer(help="Messages that could not be answered: list them, put them back.", no_args_is_help=True)
 User = Annotated[
-    str, typer.Argument(help="The person as `bot users` shows them: platform:workspace:user, or the user's id alone.")
+    str, typer.Argument(help="The person as `bot users` shows them: platform:realm:user, or the user's id alone.")
 ]
 
 
@@ -35,6 +35,7 @@ def _with_parts(loaded: Loaded, act: Callable[[Parts], Awaitable[str]]) -> None:
         async with operating(loaded, progress=note) as parts:
             return await act(parts)
 
+    existing(loaded)
     typer.echo(asyncio.run(go()))
 
 
@@ -140,7 +141,9 @@ def replay(
 
     async def act(parts: Parts) -> str:
         count = await parts.replay(letter)
-        return f"{count} put back." if count else "There is no such dead letter."
+        if count:
+            return f"{count} put back."
+        return "No dead letters." if every else "There is no such dead letter."
 
     _with_parts(settings(context), act)
 

@@ -4,6 +4,7 @@ A role that could walk around row-level security (superuser, BYPASSRLS, or an ow
 superuser, and with one the promises about other people's memory would rest on our code alone.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,7 @@ async def inspect(url: str, *, inside: bool) -> list[Finding]:
     try:
         connection = await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=PATIENCE, row_factory=dict_row)
     except psycopg.Error as error:
-        remedy = (
-            "Look at its log in the data folder." if inside else "Start it, or correct database.url (KEEPSAKE__DATABASE__URL)."
-        )
+        remedy = "Look at its log in the data folder." if inside else _way_in(str(error))
         return [wrong(f"{where}: cannot be reached ({without_password(reason(error), url)})", remedy)]
     async with connection:
         found = [_version(connection.info.server_version, where)]
@@ -53,6 +52,16 @@ async def inspect(url: str, *, inside: bool) -> list[Finding]:
             open_tables = [str(row["name"]) for row in await _rows(connection, _OPEN)]
             found.append(_security(open_tables))
         return found
+
+
+def _way_in(words: str) -> str:
+    """What to do about a connection that failed, by the server's words: one that answered may only lack the role or the database."""
+    if not re.search(r"does not exist|authentication failed|no password supplied", words):
+        return "Start it, or correct database.url (KEEPSAKE__DATABASE__URL)."
+    return (
+        "Correct database.url (KEEPSAKE__DATABASE__URL); on a server that was never prepared, run `bot migrate --admin-url-env NAME`, "
+        "with an administrator's address in the variable NAME."
+    )
 
 
 async def _rows(connection: psycopg.AsyncConnection[dict[str, Any]], statement: str) -> list[dict[str, Any]]:

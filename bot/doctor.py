@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
@@ -14,11 +14,13 @@ from redis.exceptions import RedisError
 from bot.calls import FunctionSchema
 from bot.config import Loaded
 from bot.database import inspect
+from bot.endpoint import what_to_do
 from bot.findings import Finding, right, wrong
 from bot.llm import ChatMessage, ModelClient, ModelError, Reply
 from memory.db import Database, value
 from memory.embedding import Embedder, EmbeddingError
 
+REHEARSAL_AWAY = "The rehearsal model inside does not answer; start again, and report it if that does not help."
 LOOKUP = FunctionSchema(
     "look_up",
     "Look up what is stored under a key. If the value names another key, look that one up next.",
@@ -32,20 +34,29 @@ LOOKUP = FunctionSchema(
 VALUES = {"amber": "another key: birch", "birch": "the number 4711"}
 QUESTION = "Which number is stored under the key amber? Use look_up until you know it, then answer with the number."
 TOKENS = 800
-Mode = Literal["native", "schema"]
+Mode = Literal["native", "schema", "auto"]
+WORDS: dict[Mode, str] = {"native": "function calls", "schema": "calls by JSON schema"}
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """How far a model came through the chain of two calls: calls made, and whether the answer was right."""
+    """How far a model came through the chain of two calls: right calls made, whether the answer was right, and wrong calls made."""
 
     calls: int
     answered: bool
+    wrong: int = 0
 
     @property
     def works(self) -> bool:
         """The functions of a memory that pages need this."""
         return self.calls >= len(VALUES) and self.answered
+
+    def __str__(self) -> str:
+        if not self.calls:
+            return "calls were made with wrong arguments" if self.wrong else "none was made"
+        return f"{self.calls} of {len(VALUES)} made" + (
+            f", {self.wrong} with wrong arguments" if self.wrong else ", the answer was wrong"
+        )
 
 
 def configuration(loaded: Loaded) -> Finding:
@@ -104,7 +115,7 @@ async def model(client: ModelClient, loaded: Loaded) -> AsyncIterator[Finding]:
             temperature=loaded.config.model.temperature,
         )
     except ModelError as error:
-        yield wrong(f"model: {error}", _model_remedy(loaded))
+        yield wrong(f"model: {error}", REHEARSAL_AWAY if loaded.rehearsal else what_to_do(error, loaded))
         return
     if not (reply.text or "").strip():
         yield wrong(f"model: {name} answered without text ({reply.finish})", "Choose another model.chat.")
@@ -115,29 +126,40 @@ async def model(client: ModelClient, loaded: Loaded) -> AsyncIterator[Finding]:
         )
         return
     yield right(f"model: {name} answers ({reply.seconds:.1f} s)")
-    found: dict[Mode, Chain | str] = {}
-    for mode in ("native", "schema"):
-        try:
-            found[mode] = await chain(client, name, mode, loaded.config.model.temperature)
-        except ModelError as error:
-            found[mode] = str(error)
-    client.calls = "native"
-    for finding in verdict(found, loaded.config.model.calls, name):
+    configured = loaded.config.model.calls
+    before = client.calls
+    try:
+        found = {mode: await tried(client, name, mode, loaded.config.model.temperature) for mode in WORDS}
+        if configured == "auto" and isinstance(found["native"], str):
+            # Refused: whether the bot itself would go over to the other way is tried and not guessed.
+            found["auto"] = await tried(client, name, "auto", loaded.config.model.temperature)
+    finally:
+        client.calls = before
+    for finding in verdict(found, configured, name):
         yield finding
+
+
+async def tried(client: ModelClient, name: str, mode: Mode, temperature: float | None) -> Chain | str:
+    """The chain in exactly one way of asking: how far the model came, or what the endpoint said against it."""
+    try:
+        return await chain(client, name, mode, temperature)
+    except ModelError as error:
+        return str(error)
 
 
 async def chain(client: ModelClient, name: str, mode: Mode, temperature: float | None) -> Chain:
     """Have a model follow a key to a key to a number. Raises ModelError."""
     client.calls = mode
     messages: list[ChatMessage] = [{"role": "user", "content": QUESTION}]
-    calls = 0
+    calls = wrongs = 0
     for _ in range(len(VALUES) + 3):
         reply = await client.complete(name, messages, [LOOKUP], max_tokens=TOKENS, temperature=temperature)
         if not reply.calls:
-            return Chain(calls, "4711" in (reply.text or ""))
+            return Chain(calls, "4711" in (reply.text or ""), wrongs)
         messages += _answers(reply)
-        calls += sum(_key(call.arguments) in VALUES for call in reply.calls)
-    return Chain(calls, False)
+        right_ones = sum(_key(call.arguments) in VALUES for call in reply.calls)
+        calls, wrongs = calls + right_ones, wrongs + len(reply.calls) - right_ones
+    return Chain(calls, False, wrongs)
 
 
 def _answers(reply: Reply) -> list[ChatMessage]:
@@ -160,35 +182,24 @@ def _key(arguments: str) -> str:
     return str(found.get("key", "")) if isinstance(found, dict) else ""
 
 
-def verdict(found: dict[Mode, Chain | str], configured: str, name: str) -> Sequence[Finding]:
-    """What the trials say, and which `model.calls` to set."""
+def verdict(found: Mapping[Mode, Chain | str], configured: Mode, name: str) -> Sequence[Finding]:
+    """What the trials say: a line for each way that works, and one about the way that is configured."""
     works = {mode: isinstance(one, Chain) and one.works for mode, one in found.items()}
-    lines: list[Finding] = []
-    for mode, words in (("native", "function calls"), ("schema", "calls by JSON schema")):
-        one = found[mode]  # type: ignore[index]
-        if isinstance(one, Chain) and one.works:
-            lines.append(right(f"model: {words} work, two in a chain"))
-        else:
-            how = (
-                one
-                if isinstance(one, str)
-                else ("none was made" if not one.calls else f"{one.calls} of 2 made, the answer was wrong")
-            )
-            lines.append(Finding(any(works.values()), f"model: {words} do not work well ({how})"))
+    lines = [right(f"model: {words} work, two in a chain") for mode, words in WORDS.items() if works[mode]]
+    faults = "; ".join(f"{words} do not work ({found[mode]})" for mode, words in WORDS.items() if not works[mode])
     best: Mode | None = "native" if works["native"] else "schema" if works["schema"] else None
     if best is None:
-        return [*lines, wrong(f"model: {name} can neither call functions nor follow a JSON schema", "Choose another model.chat.")]
-    if configured != best and not (configured == "auto" and best == "native"):
-        if configured != "auto" and works[configured]:  # type: ignore[index]
-            return [*lines, right(f"model.calls: {configured} works; {best} is the better choice")]
-        return [*lines, wrong(f"model.calls: is {configured}", f"Set model.calls to {best}.")]
-    return [*lines, right(f"model.calls: {configured} is right")]
-
-
-def _model_remedy(loaded: Loaded) -> str:
-    if loaded.rehearsal:
-        return "The rehearsal model inside does not answer; start again, and report it if that does not help."
-    return "Check model.base_url, model.chat and the key that model.api_key_env names."
+        return [
+            wrong(f"model: {name} can neither call functions nor follow a JSON schema: {faults}", "Choose another model.chat.")
+        ]
+    if not works.get(configured, works["native"]):
+        return [*lines, wrong(f"model.calls: is {configured}, and {faults}", f"Set model.calls to {best}.")]
+    if configured == "schema" and best == "native":
+        return [*lines, right("model.calls: schema works; native is the better choice")]
+    through = (
+        " (the endpoint refuses function calls, so they are asked for by JSON schema)" if configured != best == "schema" else ""
+    )
+    return [*lines, right(f"model.calls: {configured} is right{through}")]
 
 
 async def embedding(embedder: Embedder, db: Database) -> Finding:

@@ -20,6 +20,7 @@ import openai
 from bot.call_text import calls_in_text
 from bot.calls import Call, FunctionSchema
 from bot.llm_errors import (
+    UNSENT,
     ContentRefused,
     ContextOverflow,
     Habits,
@@ -64,9 +65,6 @@ log = logging.getLogger(__name__)
 
 _LARGER = 4
 """By how much the reply cap grows when reasoning ate it and left no text."""
-
-_UNSENT = frozenset(("ConnectError", "ConnectTimeout", "PoolTimeout"))
-"""Causes of a connection error before the request left: only these are safe to try again."""
 
 _EMBEDDING_BATCH = 256
 
@@ -221,6 +219,8 @@ class ModelClient:
         changed = adapted(habits, self._request(ask), error.status_code, error_code(error), error_words(error))
         if changed is None or (self.calls == "native" and not changed.native_calls):
             return False
+        if habits.native_calls and not changed.native_calls:
+            log.warning("the endpoint refuses function calls; asking by JSON schema from now on (set model.calls to schema)")
         log.info("model %s: habits changed after status %d", ask.model, error.status_code)
         self._habits[ask.model] = changed
         return True
@@ -264,7 +264,7 @@ class ModelClient:
             retried = isinstance(failure, ModelUnavailable) and (error.status_code == 429 or error.status_code >= 500)
             return failure, "later" if retried else "never"
         except openai.OpenAIError as error:
-            unsent = type(error.__cause__).__name__ in _UNSENT
+            unsent = type(error.__cause__).__name__ in UNSENT
             return from_openai(error, model, self._timeout), "later" if unsent else "never"
         except TimeoutError:
             return ModelUnavailable(f"the model endpoint did not answer within {self._timeout:g} s"), "never"

@@ -20,16 +20,22 @@ from typing import Literal, cast
 
 import openai
 
+from bot.logs import Tellable
 
-class ModelError(Exception):
-    """The model gave no usable answer."""
+
+class ModelError(Tellable):
+    """The model gave no usable answer. `status` is the HTTP status of an endpoint that answered with an error."""
+
+    status: int | None = None
 
 
 class ModelUnavailable(ModelError):
     """The endpoint cannot answer now; the same request may work later.
 
-    `retry_after` is the wait in seconds the endpoint asked for, None if it named none.
+    `retry_after` is the wait in seconds the endpoint asked for, None if it named none. `unreached`: no connection came about.
     """
+
+    unreached = False
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -70,6 +76,8 @@ _FILTERED = re.compile(
 )
 _NO_MONEY = re.compile(r"insufficient_quota|billing|insufficient (?:balance|credits)|credit balance", re.IGNORECASE)
 _TEMPORARY = frozenset((408, 409, 425, 429))
+UNSENT = frozenset(("ConnectError", "ConnectTimeout", "PoolTimeout"))
+"""Causes of a connection error before the request left: only these are safe to try again."""
 
 
 def from_openai(error: openai.OpenAIError, model: str, timeout: float) -> ModelError:
@@ -80,12 +88,20 @@ def from_openai(error: openai.OpenAIError, model: str, timeout: float) -> ModelE
         return ModelUnavailable(f"the model endpoint did not answer within {timeout:g} s")
     if isinstance(error, openai.APIConnectionError):
         cause = type(error.__cause__).__name__ if error.__cause__ else "no connection"
-        return ModelUnavailable(f"the model endpoint could not be reached or broke off ({cause})")
+        failure = ModelUnavailable(f"the model endpoint could not be reached or broke off ({cause})")
+        failure.unreached = cause in UNSENT
+        return failure
     return ModelUnavailable(f"the model client failed ({type(error).__name__})")
 
 
 def from_body(status: int, body: object, model: str, wait: float | None = None) -> ModelError:
     """Our error for an HTTP status of 400 and above and its decoded body, whichever server wrote it."""
+    error = _from_words(status, body, model, wait)
+    error.status = status
+    return error
+
+
+def _from_words(status: int, body: object, model: str, wait: float | None) -> ModelError:
     words, code = _words(body), _code(body)
     what = f"status {status}" + (f", {code}" if code else "")
     if status == 413 or any(one in code for one in _OVERFLOW_CODES) or (status < 500 and _OVERFLOW.search(words)):
@@ -182,6 +198,14 @@ class Habits:
     largest_reply: int | None = None
 
 
+_NO_CALLS = re.compile(
+    r"not support (?:tool|function)|(?:tool|function).{0,40}(?:not support|disabled)|auto-tool|endpoints found that support tool"
+    r"|(?:unsupported|unrecognized|unknown|unexpected|not permitted).{0,60}\btools\b"
+    r"|\btools\b.{0,60}(?:unsupported|unrecognized|unknown|not permitted|not allowed)",
+    re.DOTALL,
+)
+
+
 def adapted(habits: Habits, request: Mapping[str, object], status: int, code: str, words: str) -> Habits | None:
     """The habits after a refusal of `request` with the endpoint's error code and words; None if nothing to learn.
 
@@ -208,9 +232,7 @@ def adapted(habits: Habits, request: Mapping[str, object], status: int, code: st
         return replace(habits, refused_choices=habits.refused_choices | {choice})
     if "reasoning_effort" in request and "reasoning" in said:
         return replace(habits, reasoning_effort=False)
-    if "tools" in request and re.search(
-        r"not support (?:tool|function)|(?:tool|function).{0,40}(?:not support|disabled)|auto-tool", said
-    ):
+    if "tools" in request and _NO_CALLS.search(said):
         return replace(habits, native_calls=False)
     if "response_format" in request and re.search(r"response[_ ]format|json[_ ]schema", said):
         return replace(habits, response_format=False)

@@ -4,7 +4,8 @@ What may stand in a line is decided here, not where it is written:
 
 - our own events are constant texts with small values; a text value longer than `LONGEST` becomes its length, and so does any
   value under a name in `SPOKEN`;
-- of an exception its class and the places in the code, never its message, which often quotes data;
+- of an exception its class and the places in the code, never its message, which often quotes data; only a `Tellable` one, whose
+  text is made without data, is written out when it is a value;
 - of a foreign library only that it logged, where, and the class of its exception.
 """
 
@@ -23,6 +24,8 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 LONGEST = 80
 """Characters of the longest text value in a line: ids, names of functions, error classes and remedies fit."""
 LONGEST_EVENT = 400
+LONGEST_ERROR = 200
+"""Characters of the text of a `Tellable` error."""
 SPOKEN = frozenset(
     {
         "text",
@@ -41,7 +44,13 @@ SPOKEN = frozenset(
     }
 )
 OWN = ("bot", "memory", "adapters")
+QUIET = ("psycopg.pool", "apscheduler")
+"""Libraries that repeat a warning every second while a service is away; our own loops say it once."""
 _SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]+@|\b(sk-|xox[abp]-|xapp-)[A-Za-z0-9_-]{6,}")
+
+
+class Tellable(Exception):
+    """An error whose text holds, by construction, nothing that people say and no secret: the log writes it out."""
 
 
 def configure(*, level: str = "info", style: Literal["text", "json"] = "text", file: Path | None = None) -> None:
@@ -50,7 +59,7 @@ def configure(*, level: str = "info", style: Literal["text", "json"] = "text", f
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.touch(mode=0o600)
         handler = logging.FileHandler(file, encoding="utf-8")
     last: Processor = structlog.processors.JSONRenderer() if style == "json" else structlog.dev.ConsoleRenderer(colors=False)
@@ -80,6 +89,8 @@ def configure(*, level: str = "info", style: Literal["text", "json"] = "text", f
     root.setLevel(logging.WARNING)
     for name in OWN:
         logging.getLogger(name).setLevel(level.upper())
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def file() -> Path | None:
@@ -112,6 +123,8 @@ def frames(trace: TracebackType | None, last: int = 6) -> str:
 def _value(key: str, value: Any) -> Any:
     if isinstance(value, bool | int | float) or value is None:
         return value
+    if isinstance(value, Tellable):
+        return _SECRET.sub(r"\1\2***", " ".join(str(value).split()))[:LONGEST_ERROR]
     if isinstance(value, BaseException):
         return type(value).__name__
     text = str(value)

@@ -260,7 +260,7 @@ class Access(Section):
     @classmethod
     def _ids(cls, operators: tuple[str, ...]) -> tuple[str, ...]:
         if not all(re.fullmatch(r"[a-z]+:[^:\s]*:\S+", operator) for operator in operators):
-            raise ValueError("must list people as platform:workspace:user, for example console::ada or slack:T024BE7LD:U061F7AUR")
+            raise ValueError("must list people as platform:realm:user, for example console::ada or slack:T024BE7LD:U061F7AUR")
         return operators
 
 

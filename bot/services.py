@@ -4,7 +4,6 @@ Whatever cannot be reached is one `StartError` that names its key in the configu
 """
 
 import asyncio
-import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,8 +32,6 @@ from memory.db import Database, value
 from memory.embedding import Embedder, EndpointEmbedder, LocalEmbedder, Meaning, Vector
 from memory.embedding_filler import use_model
 from memory.spending import Budgets, Limits, Price
-
-log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 KEY_FILE = "erasure.key"
@@ -83,18 +80,16 @@ class Services:
 
 
 class WatchedModel(ModelClient):
-    """A model client that tells the health page how it goes, and under `calls: auto` goes over to JSON schema once the endpoint
-    has refused function calls."""
+    """A model client that tells the health page how it goes."""
 
-    def __init__(self, *arguments: Any, health: Health, auto: bool, **options: Any) -> None:
+    def __init__(self, *arguments: Any, health: Health, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._health = health
-        self._auto = auto
 
     async def complete(self, model: str, messages: Any, functions: Any = (), **options: Any) -> Reply:
         """As `ModelClient.complete`."""
         try:
-            reply = await self._either_way(model, messages, functions, options)
+            reply = await super().complete(model, messages, functions, **options)
         except ModelError as error:
             if isinstance(error, ModelUnavailable | ModelRejected):
                 self._health.failed("model", error, datetime.now(UTC))
@@ -102,16 +97,6 @@ class WatchedModel(ModelClient):
             raise
         self._health.worked("model", datetime.now(UTC))
         return reply
-
-    async def _either_way(self, model: str, messages: Any, functions: Any, options: dict[str, Any]) -> Reply:
-        try:
-            return await super().complete(model, messages, functions, **options)
-        except ModelRejected as error:
-            if not (self._auto and functions and self.calls == "native" and "function calls" in str(error)):
-                raise
-        log.warning("the endpoint refuses function calls; asking by JSON schema from now on (set model.calls to schema)")
-        self.calls = "schema"
-        return await super().complete(model, messages, functions, **options)
 
 
 @asynccontextmanager
@@ -164,6 +149,7 @@ async def opened(
     """Open everything. `after_attach` runs as soon as the data folder stands. Raises EmbeddedError, StartError."""
     config, health = loaded.config, Health()
     async with addresses(loaded, progress) as at:
+        make_folder(loaded.data)
         after_attach()
         refuse(await inspect(at.database, inside=at.inside))
         try:
@@ -247,8 +233,7 @@ def _processor(loaded: Loaded, db: Database, model: ModelClient, names: Names, f
 
 def _client(url: str, key: str, loaded: Loaded, health: Health) -> WatchedModel:
     config = loaded.config.model
-    calls = "schema" if config.calls == "schema" else "native"
-    return WatchedModel(url, key, timeout=config.timeout, calls=calls, health=health, auto=config.calls == "auto")
+    return WatchedModel(url, key, timeout=config.timeout, calls=config.calls, health=health)
 
 
 async def embedder_for(loaded: Loaded, db: Database, model: ModelClient) -> Embedder:
@@ -273,10 +258,19 @@ async def embedder_for(loaded: Loaded, db: Database, model: ModelClient) -> Embe
     return EndpointEmbedder(name, int(dims), call, failures=(ModelError,), refusals=())
 
 
+def make_folder(data: Path) -> None:
+    """Make the data folder (0700), also where no server runs inside it. Raises StartError."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(
+            f"data.folder: {data} cannot be made ({error.strerror}). Make it, or choose another with KEEPSAKE_DATA."
+        ) from error
+
+
 def erasure_key(data: Path) -> bytes:
     """The key of the hashes that an erasure leaves for a week; made at first use (0600)."""
     path = data / KEY_FILE
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(32))

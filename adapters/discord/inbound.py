@@ -137,7 +137,7 @@ class Inbound:
         if member.bot or not channels:
             return
         joined = member.joined_at or datetime.now(UTC)
-        key = f"join:{member.guild.id}:{member.id}:{joined.timestamp():.0f}"
+        key = f"join:{member.guild.id}:{member.id}:{joined.isoformat()}"
         place = place_of(channels[0], channels[0].id, member.guild, None)
         await self._bot.receive(Incoming("join", person_of(member), place, key, joined, addressed=False))
 

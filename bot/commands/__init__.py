@@ -56,7 +56,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/whoami", "whom I take you for, and what I may use here", "/whoami", "help", status.whoami),
     Command("/status", "how I am: model, memory, what waits", "/status", "status", status.status),
 )
-QUIT = ("/quit", "leave (the console only)", "/quit")
+QUIT = ("/quit", "leave (the terminal only)", "/quit")
 """The terminal's own command; its adapter handles it."""
 SHORT = {"/memory": "/memory view"}
 

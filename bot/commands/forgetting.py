@@ -1,6 +1,6 @@
 """/memory forget: one thing with all that was made of it, or everything, and the proof.
 
-One thing takes along: its vectors (cascade), what it was the trigger of, the calls and results of its turn (they repeat its
+One thing takes along: its vectors (cascade), what it was the trigger of, the replies to it, the calls and results of its turn (they repeat its
 words), the text of its event and reply, its summary, and the before and after texts in the memory log. The version is raised, so
 a running turn builds its prompt anew before it may commit. The log keeps that something was forgotten, not what.
 """
@@ -98,6 +98,13 @@ async def with_derived(connection: Connection, kind: str, number: int, turn: int
             for column, found in (("entry_id", gone.entries), ("passage_id", gone.passages), ("conversation_id", gone.summaries)):
                 if row[column] is not None:
                     found.add(row[column])
+        # The replies of its turn repeat it; a reply that is forgotten itself leaves the question alone.
+        replies = await connection.execute(
+            """SELECT id FROM messages WHERE turn_id = %s AND role = 'assistant' AND kind = 'message'
+               AND EXISTS (SELECT 1 FROM messages WHERE id = %s AND role = 'user')""",
+            (turn, number),
+        )
+        gone.messages |= {row["id"] for row in await replies.fetchall()}
     derived_turns = await (
         await connection.execute(
             """SELECT turn_id FROM working_context WHERE id = ANY(%s) UNION SELECT turn_id FROM passages WHERE id = ANY(%s)""",
@@ -153,6 +160,7 @@ def _account(kind: str, number: int, gone: Gone) -> str:
             (entries, "entry of the working context", "entries of the working context"),
             (passages, "passage", "passages"),
             (len(gone.summaries), "summary", "summaries"),
+            (len(gone.messages - {number}) if kind == "m" else 0, "reply of mine", "replies of mine"),
         )
         if count
     ]
@@ -188,14 +196,14 @@ async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
         raise CommandRefused(f"The erasure is incomplete: {rest} rows are left. Tell the operator, and ask again.")
     total = sum(counts.values())
     shown = ", ".join(
-        f"{counts[table]} {words}"
-        for table, words in (
-            ("messages", "messages"),
-            ("working_context", "entries of the working context"),
-            ("passages", "passages"),
-            ("embeddings", "vectors"),
-            ("timers", "timers"),
-            ("quotes", "quotes elsewhere"),
+        f"{counts[table]} {one if counts[table] == 1 else many}"
+        for table, one, many in (
+            ("messages", "message", "messages"),
+            ("working_context", "entry of the working context", "entries of the working context"),
+            ("passages", "passage", "passages"),
+            ("embeddings", "vector", "vectors"),
+            ("timers", "timer", "timers"),
+            ("quotes", "quote elsewhere", "quotes elsewhere"),
         )
         if counts.get(table)
     )

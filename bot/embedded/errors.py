@@ -14,8 +14,8 @@ class EmbeddedError(Exception):
 
 
 @contextmanager
-def explained(place: Path) -> Iterator[None]:
-    """Turn the operating system's refusals about files at or below `place` into an `EmbeddedError`.
+def explained(place: Path, choose: str = "choose another folder with KEEPSAKE_DATA") -> Iterator[None]:
+    """Turn the operating system's refusals about files at or below `place` into an `EmbeddedError`. `choose`: the way out.
 
     Raises:
         EmbeddedError: for every OSError inside the block.
@@ -29,8 +29,8 @@ def explained(place: Path) -> Iterator[None]:
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             text = (
                 f"{where} cannot be used: {error.strerror}. Make it writable for this user, run as the user "
-                f"who owns it, or choose another folder with KEEPSAKE_DATA."
+                f"who owns it, or {choose}."
             )
         else:
-            text = f"{where} cannot be used: {error.strerror or error}. Choose another with KEEPSAKE_DATA."
+            text = f"{where} cannot be used: {error.strerror or error}. {choose[0].upper()}{choose[1:]}."
         raise EmbeddedError(text) from error

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 Json = dict[str, object]
+_AGAIN = re.compile(r"answer their last message once more", re.I)
+"""What an event says by which the person wants another answer."""
 _SECTIONS = ("profile", "preferences", "key_facts", "goals", "task_notes")
 
 
@@ -88,6 +90,8 @@ def _after(view: View, message: Json, packaged: bool) -> View:
         if event is None:
             # Beside packaged events plain text is the status line that ends the prompt.
             return view if packaged else replace(_closed(view), events=(*_closed(view).events, Event("user_message", text)))
+        if _AGAIN.search(event.text) and event.kind != "user_message" and (said := _last_said(view)):
+            event = Event("user_message", said)
         return replace(_closed(view), events=(*_closed(view).events, event))
     if role == "tool":
         results = list(view.results)
@@ -103,6 +107,12 @@ def _after(view: View, message: Json, packaged: bool) -> View:
     if not made:
         return replace(_finished(view), spoken=spoken)
     return replace(view, results=(*view.results, *made), spoken=spoken)
+
+
+def _last_said(view: View) -> str:
+    """The person's last message, in this turn or before it."""
+    said = [*view.heard, *(event.text for event in view.events if event.kind == "user_message")]
+    return said[-1] if said else ""
 
 
 def _closed(view: View) -> View:

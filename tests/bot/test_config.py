@@ -144,7 +144,7 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         ("engine:\n  debounce: 9\n", "engine.debounce_cap", "Raise it"),
         ("persona:\n  file: nowhere.yaml\n", "persona.file", "does not exist"),
         ("console:\n  user: a b\n", "console.user", "without blanks"),
-        ("access:\n  operators: [ada]\n", "access.operators", "platform:workspace:user"),
+        ("access:\n  operators: [ada]\n", "access.operators", "platform:realm:user"),
         ("health:\n  bind: here\n", "health.bind", "host:port"),
         ("log:\n  level: loud\n", "log.level", "must be 'debug'"),
         ("model:\n  chat: a\n  chat: b\n", "model.chat stands there twice", "line 3"),

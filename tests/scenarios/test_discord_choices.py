@@ -34,19 +34,19 @@ class World:
 def policy(request: Request) -> Step:
     """Greets who joins, once; else as usual."""
     happened = parts(request, "event")
-    if happened and not parts(request, "user_message") and not any(one.get("role") == "tool" for one in request.messages):
+    if not parts(request, "user_message") and len(happened) > len(request.contents("tool")):
         return reply(None, call("send_message", text="Welcome!"))
     return reply(None) if happened and not parts(request, "user_message") else echo(request)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running() -> AsyncIterator[tuple[DiscordServer, ScriptedModel, Bot, Guild, Guild, Person]]:
-    async with DiscordServer() as server, ScriptedModel(policy=policy) as model:
+    async with DiscordServer(heartbeat_interval=0.5) as server, ScriptedModel(policy=policy) as model:
         home = server.guild("Home", channels=("general", "door", "quiet", "no-mentions"), shard=(0, 2))
         other = server.guild("Other", shard=(1, 2))
         robot = server.person("Robot", home, bot=True)
         choices = {
-            "SHARDED": "true", "MESSAGE_CONTENT": "false", "MEMBERS": "true", "BOTS": str(robot.id), "DAILY_LIMIT": "6",
+            "SHARDED": "true", "SILENCE": "2", "MESSAGE_CONTENT": "false", "MEMBERS": "true", "BOTS": str(robot.id), "DAILY_LIMIT": "6",
             "JOIN_CHANNELS": str(home.channel("door").id), "DENY": f"{home.channel('quiet').id}",
             "PLACES": json.dumps({str(home.channel("no-mentions").id): {"mentions": False}}),
         }  # fmt: skip
