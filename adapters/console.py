@@ -7,7 +7,9 @@ doubtful is printed again: at least once, never lost.
 import asyncio
 import os
 import re
+import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -26,6 +28,10 @@ PLATFORM = "console"
 LIMIT = 1_000_000
 """Characters of one message: a terminal takes any length."""
 CHUNK = 65_536
+UNREAD = 2.0
+"""Seconds until a reply that nobody could read is due again."""
+NARROWEST = 20
+"""Columns of a terminal in which lines are still broken at words."""
 
 # CSI, OSC and the other string sequences, two-character escapes; then every other control character but newline and tab, and
 # what turns the reading direction of the rest of the line around.
@@ -39,6 +45,24 @@ def printable(text: str) -> str:
     """Text that cannot steer the terminal: what a model writes is not trusted."""
     text = _CONTROLS.sub("", _SEQUENCES.sub("", text))
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def wrapped(text: str, width: int) -> str:
+    """Text with its long lines broken at words, under their own indent; code fences and tables stay as they are."""
+    lines: list[str] = []
+    fenced = False
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith(("```", "~~~"))
+        fenced ^= fence
+        if fence or fenced or len(line) <= width or line.lstrip().startswith("|"):
+            lines.append(line)
+            continue
+        indent = re.match(r"\s*(?:[-*\u2022]\s+|\d+[.)]\s+)?", line)
+        further = " " * min(len(indent[0]) if indent else 0, width // 2)
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+        ) or [line]
+    return "\n".join(lines)
 
 
 def readable(text: str) -> str:
@@ -146,7 +170,7 @@ class ConsoleAdapter:
         while not self._left.is_set() and (line := await lines.next()) is not None:
             if not await self._take(line, bot):
                 return
-            await self._settled()
+            await self._settled_or_left()
 
     async def _interactive(self, bot: Bot) -> None:
         keys = KeyBindings()
@@ -158,10 +182,21 @@ class ConsoleAdapter:
             while not self._left.is_set():
                 try:
                     line = await self._session.prompt_async(self._prompt, handle_sigint=False)
-                except EOFError:
+                except (EOFError, OSError):  # Ctrl-D, or the terminal is gone
                     return
                 if not await self._take(line, bot):
                     return
+
+    async def _settled_or_left(self) -> None:
+        """Wait for the answer, or for the reader of the pipe to go away: then nobody waits for it any more."""
+        settled, left = asyncio.ensure_future(self._settled()), asyncio.ensure_future(self._left.wait())
+        try:
+            await asyncio.wait({settled, left}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (settled, left):
+                task.cancel()
+        if settled.done() and not settled.cancelled():
+            settled.result()
 
     def interrupt(self) -> None:
         """Ctrl-C: throws away the line that is being typed, else stops the answer that is being made. The prompt stays."""
@@ -191,7 +226,9 @@ class ConsoleAdapter:
         return True
 
     def _prompt(self) -> str:
-        return f"({self._name} is thinking; Ctrl-C stops) > " if self._working else "> "
+        # A line that was sent or left stays on the screen, and without the thinking.
+        done = self._session is not None and self._session.app.is_done
+        return f"({self._name} is thinking; Ctrl-C stops) > " if self._working and not done else "> "
 
     def _redraw(self) -> None:
         if self._session is not None:
@@ -199,15 +236,23 @@ class ConsoleAdapter:
 
     def _print(self, text: str) -> None:
         # Looked up at each call: while a prompt is open, standard output is the one that prints above it.
-        print(printable(text), file=self._out or sys.stdout, flush=True)
+        text = printable(text)
+        width = shutil.get_terminal_size((0, 0)).columns if self._lines is None else 0
+        text = wrapped(text, width) if width >= NARROWEST else text
+        try:
+            print(text, file=self._out or sys.stdout, flush=True)
+        except UnicodeEncodeError:
+            # A terminal of another character set gets what it can show.
+            print(text.encode("ascii", "replace").decode("ascii"), file=self._out or sys.stdout, flush=True)
 
     async def send(self, outgoing: Outgoing) -> str:
         """Print a reply. Raises TryLater when nobody reads any more: it is printed at the next start."""
         try:
             self._print(outgoing.text if self._lines is not None else f"{self._name}: {outgoing.text}")
-        except (BrokenPipeError, ValueError) as error:
+        except (OSError, ValueError) as error:
             self._left.set()
-            raise TryLater(3600) from error
+            # Due again as soon as somebody looks: the next start takes this place over and must not wait.
+            raise TryLater(UNREAD) from error
         return f"{outgoing.channel}-{outgoing.outbox_id}"
 
     async def find(self, outgoing: Outgoing) -> str | None:  # noqa: ARG002 - the contract's signature

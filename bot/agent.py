@@ -15,6 +15,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+import psycopg
+
 from bot import executor
 from bot.calls import Call
 from bot.engine import turns
@@ -49,6 +51,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 NUDGE = "The person still waits for an answer. Reply now in plain text."
+NAME_LIMIT = 64
+"""Characters of a function's name that endpoints take."""
 REBUILDS = 5
 """How often one pass is made again because its prompt had become stale."""
 
@@ -122,9 +126,7 @@ class Agent:
             try:
                 return await act(turn)
             except ContextChanged:
-                await turns.refresh(self._db, turn.claim)
-                if await turns.cancelled(self._db, turn.claim):
-                    raise TurnCancelled from None
+                turn.claim = await turns.refresh(self._db, turn.claim)
                 turn.state = await self._load(turn.claim)
         raise TryAgainLater("memory kept changing during the turn")
 
@@ -221,7 +223,7 @@ class Agent:
             finally:
                 patience.cancel()
         if reply is not None:
-            self._pressure.margin.learn(context.tokens, reply.usage.prompt_tokens)
+            self._pressure.margin.learn(context.tokens, reply.prompt_seen or reply.usage.prompt_tokens)
             return reply
         assert failure is not None
         if isinstance(failure, ContextOverflow | ContentRefused | OverBudget):
@@ -238,7 +240,11 @@ class Agent:
 
     async def _ask_for_patience(self, turn: RunningTurn) -> None:
         await asyncio.sleep(max(0.0, self._overdue(turn).total_seconds()))
-        await self._say_waiting(turn)
+        try:
+            await self._say_waiting(turn)
+        except psycopg.Error as error:
+            # The answer is worth more than the line about it; the step will find out what is wrong with the database.
+            log.warning("turn %d: the line about waiting was not sent: %s", turn.claim.turn, type(error).__name__)
 
     async def _say_waiting(self, turn: RunningTurn) -> None:
         if turn.claim.addressed and not turn.replied:
@@ -247,7 +253,7 @@ class Agent:
 
 def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, said: Sequence[str], apology: str) -> list[Draft]:
     """The rows of one pass: what was said or thought, with its calls, and each call's result right after it."""
-    given = tuple({"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls)
+    given = tuple({"id": call.id, "name": call.name[:NAME_LIMIT], "arguments": call.arguments} for call in calls)
     drafts: list[Draft] = []
     if said:
         drafts += [Draft("assistant", "monologue", outcome.monologue)] if outcome.monologue else []

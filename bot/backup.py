@@ -71,6 +71,15 @@ def backup(source: Servers | str, file: Path | None = None, *, now: datetime, da
     return target
 
 
+def check_file(file: Path) -> Path:
+    """The file as an absolute path, if it can be read. Raises EmbeddedError."""
+    file = file.expanduser().resolve()
+    if not file.is_file():
+        raise EmbeddedError(f"There is no file {file}. Name a file that `bot backup` wrote.")
+    with explained(file, "name another file that `bot backup` wrote"), open(file, "rb"):
+        return file
+
+
 def restore(target: Servers | str, file: Path, *, replace: bool = False, database: str = DATABASE) -> None:
     """Bring a backup back. It is restored beside the present database and takes its name in one step, so a
     restore that fails changes nothing. Whoever is connected to the old one is disconnected.
@@ -84,11 +93,7 @@ def restore(target: Servers | str, file: Path, *, replace: bool = False, databas
     Raises:
         EmbeddedError: not a complete backup; the database is not empty; roles are missing; no answer.
     """
-    file = file.expanduser().resolve()
-    if not file.is_file():
-        raise EmbeddedError(f"There is no file {file}. Name a file that `bot backup` wrote.")
-    with explained(file, "name another file that `bot backup` wrote"), open(file, "rb"):
-        pass
+    file = check_file(file)
     if _run("pg_restore", ["--list", str(file)], None).returncode != 0:
         raise EmbeddedError(f"{file} is not a backup made by `bot backup`, or it is damaged. Nothing was changed.")
     try:

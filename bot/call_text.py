@@ -7,6 +7,7 @@ line of its own. Only names of functions that exist count, so text that talks ab
 
 import ast
 import functools
+import itertools
 import json
 import re
 import warnings
@@ -31,12 +32,21 @@ class _Found:
     """(function name, raw arguments) in the order written."""
 
 
+SCANNED = 32_000
+"""Characters of the longest text that is looked through for calls."""
+STARTS = 200
+"""Places in a text at which a call may begin and that are looked at."""
+
+
 def calls_in_text(text: str, names: Collection[str]) -> tuple[str, tuple[Call, ...]]:
     """What is left of `text` for the person, and the calls of the functions `names` that stood in it.
 
     A broken call keeps its broken arguments, so that the model is told of it and not the person.
     """
     text = clean(text)
+    if len(text) > SCANNED:
+        # Reading is quadratic at worst; a reply this long is no call, and the loop must not stand still for it.
+        return text, ()
     found: list[tuple[str, str]] = []
     # Until nothing is found: taking a call out may join two halves of another.
     while names and (one := _first(text, frozenset(names))) is not None:
@@ -52,7 +62,7 @@ def _first(text: str, names: frozenset[str]) -> _Found | None:
     if not any(name in text for name in names):
         return None
     patterns = _patterns(names)
-    for match in patterns.start.finditer(text):
+    for match in itertools.islice(patterns.start.finditer(text), STARTS):
         found = _read(text, match, names, patterns)
         if found is not None:
             return found
@@ -72,7 +82,7 @@ def _patterns(names: frozenset[str]) -> _Patterns:
     prefix = r"(?:functions?\.|tools\.|default_api\.)?"
     return _Patterns(
         start=re.compile(
-            rf"""(?P<json>[\[{{]\s*(?:[\[{{]\s*)*["'](?:{keys})["']\s*:)"""
+            rf"""(?P<json>[\[{{]\s*(?:[\[{{]\s*){{0,8}}["'](?:{keys})["']\s*:)"""
             rf"""|<(?:function|invoke)(?:=|\s+name=)["']?{prefix}(?P<tag>{known})["']?\s*>"""
             rf"""|(?:\[TOOL_CALLS\]|<\|?(?:tool_call|function_call|python_tag)\|?>|<｜tool▁sep｜>|\bto=)\s*{prefix}"""
             rf"""(?P<marked>{known})\b(?![(.])(?:\[ARGS\]|[^{{}}\n]{{0,60}})\s*(?:```(?:json)?\s*)?(?=\{{|<arg_key>)"""

@@ -70,13 +70,13 @@ def parse_arguments(raw: str, schema: FunctionSchema) -> dict[str, object] | Cal
     Python literal, JSON inside a string, the same object twice) is read; anything else is a fault.
     """
     try:
-        values = _object(raw)
-    except _BrokenError as broken:
+        return _validated(_object(raw), schema)
+    except (_BrokenError, RecursionError) as broken:
+        why = broken if isinstance(broken, _BrokenError) else "are nested too deeply"
         return CallFault(
-            f"{schema.name} was not run: its arguments {broken}. Nothing was changed. Call it again with one "
+            f"{schema.name} was not run: its arguments {why}. Nothing was changed. Call it again with one "
             f"complete JSON object. It takes: {_signature(schema)}."
         )
-    return _validated(values, schema)
 
 
 def _object(raw: str) -> dict[str, object]:

@@ -59,10 +59,10 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
 
 
 async def _erase(connection: Connection, row: Mapping[str, Any], changed: Changed) -> None:
-    turn = None
+    turn = await value(connection, "SELECT turn_id FROM events WHERE id = %s", (row["event_id"],))
     if row["message_id"] is not None:
-        turn = await value(connection, "SELECT turn_id FROM messages WHERE id = %s", (row["message_id"],))
-        await erase_rows(connection, await with_derived(connection, "m", row["message_id"], turn))
+        made_in = await value(connection, "SELECT turn_id FROM messages WHERE id = %s", (row["message_id"],))
+        await erase_rows(connection, await with_derived(connection, "m", row["message_id"], made_in))
         await log.record(
             connection, agent=row["agent_id"], place=row["place_id"], at=changed.at, actor="person", action="delete", target="message",
             target_id=row["message_id"],

@@ -12,7 +12,7 @@ import typer
 
 from bot import backup as backups
 from bot import embedded
-from bot.cli_common import note, secret_of, settings
+from bot.cli_common import existing, note, secret_of, settings
 from bot.config import Loaded
 from bot.database import owner_address, without_password
 from bot.embedded import Servers
@@ -60,7 +60,7 @@ def backup(
     admin_url_env: Admin = None,
 ) -> None:
     """Write the whole database into one file that only you can read, while the bot may go on working."""
-    loaded = settings(context)
+    loaded = existing(settings(context))
     with _source(loaded, admin_url_env) as source:
         done = backups.backup(source, file, now=datetime.now(UTC), **_named(loaded))
     typer.echo(f"Written: {done}")
@@ -74,6 +74,7 @@ def restore(
 ) -> None:
     """Bring a backup back. It is restored beside the present database, so a restore that fails changes nothing."""
     loaded = settings(context)
+    backups.check_file(file)  # before a server is started for it
     with _source(loaded, admin_url_env) as target:
         backups.restore(target, file, replace=replace, **_named(loaded))
         if isinstance(target, Servers):

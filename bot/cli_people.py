@@ -23,9 +23,7 @@ from memory.spending import Price
 memory = typer.Typer(help="See, export or delete what is kept of one person.", no_args_is_help=True)
 usage = typer.Typer(help="What model calls cost; start a day's budget anew.", no_args_is_help=True)
 dead_letters = typer.Typer(help="Messages that could not be answered: list them, put them back.", no_args_is_help=True)
-User = Annotated[
-    str, typer.Argument(help="The person as `bot users` shows them: platform:realm:user, or the user's id alone.")
-]
+User = Annotated[str, typer.Argument(help="The person as `bot users` shows them: platform:realm:user, or the user's id alone.")]
 
 
 def _with_parts(loaded: Loaded, act: Callable[[Parts], Awaitable[str]]) -> None:

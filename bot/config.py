@@ -205,6 +205,9 @@ def _line(fault: ErrorDetails, file: str) -> str:
     variable = _variable(fault)
     from_environment = any(name.upper() == variable for name in os.environ)
     where = f"the environment variable {variable}" if from_environment else file
+    if fault["type"] == "extra_forbidden" and len(fault["loc"]) > 2:
+        inner = ".".join(str(part) for part in fault["loc"])
+        return f"{inner}: no such key. Remove it from {where}, or correct its name."
     if fault["type"] == "extra_forbidden":
         known = set(keys()) if "." in key else set(_sections())
         return f"{key}: no such key{_guess(key, known)}. Remove it from {where}, or correct its name."

@@ -146,7 +146,7 @@ class ModelClient:
             except ContextOverflow:
                 pass  # no room for more: the caller hears that the cap was hit
             else:
-                reply = replace(larger, usage=reply.usage + larger.usage)
+                reply = replace(larger, usage=reply.usage + larger.usage, prompt_seen=larger.usage.prompt_tokens)
         return replace(reply, seconds=time.perf_counter() - started)
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
@@ -299,7 +299,7 @@ class ModelClient:
             calls=unique_ids(calls, ids_in(ask.messages)),
             finish=finish,
             usage=usage_of(body.get("usage")),
-            model=str(body.get("model") or ask.model),
+            model=clean(str(body.get("model") or ask.model))[:200],
         )
 
 

@@ -40,6 +40,8 @@ class Reply:
     usage: Usage = Usage()
     model: str = ""
     seconds: float = 0.0
+    prompt_seen: int = 0
+    """Prompt tokens of the last request alone, where a second one was needed and `usage` is the sum."""
 
 
 def decoded(content: bytes, model: str) -> Body | ModelError:
@@ -56,6 +58,10 @@ def decoded(content: bytes, model: str) -> Body | ModelError:
     return body
 
 
+LARGEST = 100_000_000
+"""Tokens of the largest call that a report is believed of."""
+LONGEST = 200_000
+"""Characters of a reply that are kept; more is no message to a person."""
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)\s*", re.DOTALL)
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>\s*", re.DOTALL)
 
@@ -71,7 +77,7 @@ def text_of(message: Body) -> str:
     text = _THOUGHT_END.sub("", _THOUGHTS.sub("", text))
     if not text.strip() and isinstance(message.get("refusal"), str):
         text = str(message["refusal"])
-    return clean(text)
+    return clean(text[:LONGEST])
 
 
 def native_calls(message: Body, names: frozenset[str]) -> tuple[Call, ...]:
@@ -105,11 +111,12 @@ def usage_of(value: object) -> Usage:
 
 
 def number(value: object) -> int:
-    """A whole number of at least 0; 0 for anything else."""
+    """A whole number from 0 to `LARGEST`; 0 for anything else, which no endpoint means."""
     try:
-        return max(0, int(cast(Any, value)))
+        found = int(cast(Any, value))
     except (TypeError, ValueError, OverflowError):
         return 0
+    return found if 0 <= found <= LARGEST else 0
 
 
 def mapping(value: object) -> dict[str, object]:

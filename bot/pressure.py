@@ -77,7 +77,7 @@ class Pressure:
                     return self._build(turn.state, shown)
             if not await self.flush(turn, context):
                 if giant <= SMALLEST:
-                    return main_context.trimmed(context, window)
+                    return main_context.trimmed(context, window, fifo_queue.answering(turn.state.queue))
                 giant = max(SMALLEST, giant // 2)
 
     def _thresholds(self, context: MainContext) -> fifo_queue.Thresholds:

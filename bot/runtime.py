@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import ceil
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -177,9 +178,10 @@ class Runtime:
         pressure = Pressure(services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=now)
         share = pressure.fixed_share()
         if share > config.context.fixed_limit:
+            least = ceil(share * pressure.window() / config.context.fixed_limit) + config.context.reply_reserve
             raise StartError(
                 f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
-                f"({config.context.fixed_limit:.0%}). Raise context.budget, or shorten the persona."
+                f"({config.context.fixed_limit:.0%}). Raise context.budget to {least}, or shorten the persona."
             )
         limits = {"discord": LIMIT, **{adapter.platform: adapter.limit for adapter in self._adapters}}
         return Agent(

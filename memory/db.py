@@ -6,10 +6,10 @@ Every statement on personal rows runs inside `Database.agent`; row-level securit
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor, OperationalError, Rollback
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -52,8 +52,7 @@ class Database:
 
         With `everything` all places of the agent are usable and writable: the person's own view in their direct message, an admin's act.
         """
-        async with self.pool.connection() as connection, connection.transaction():
-            await connection.execute("SELECT enter(%s, %s, %s)", (agent_id, place_id, everything))
+        async with self.opened("SELECT enter(%s, %s, %s)", (agent_id, place_id, everything)) as (connection, _):
             yield connection
 
     @asynccontextmanager
@@ -61,6 +60,27 @@ class Database:
         """A transaction without an agent: only the functions that look across agents are of use in it."""
         async with self.pool.connection() as connection, connection.transaction():
             yield connection
+
+    @asynccontextmanager
+    async def opened(self, statement: str, parameters: tuple[Any, ...]) -> AsyncIterator[tuple[Connection, AsyncCursor[DictRow]]]:
+        """A transaction together with its first statement, in one round trip; gives the connection and the statement's result.
+
+        As `connection.transaction()` (Rollback rolls back and is swallowed), which would keep the whole of it in pipeline mode, where
+        a statement's count and errors come late.
+        """
+        async with self.pool.connection() as connection:
+            try:
+                async with connection.pipeline():
+                    await connection.execute("BEGIN")
+                    cursor = await connection.execute(statement, parameters)
+                yield connection, cursor
+            except BaseException as error:
+                with suppress(OperationalError):  # a broken connection has nothing left to roll back
+                    await connection.execute("ROLLBACK")
+                if not isinstance(error, Rollback):
+                    raise
+            else:
+                await connection.execute("COMMIT")
 
 
 async def value(connection: Connection, statement: str, parameters: Mapping[str, Any] | tuple[Any, ...] = ()) -> Any:

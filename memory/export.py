@@ -35,7 +35,7 @@ EXPORTED: Mapping[str, tuple[str, ...]] = {
     "memory_log": ("id", "place_id", "at", "actor", "action", "target", "target_id", "turn_id"),
     "memory_log_content": ("log_id", "reason", "before", "after"),
     "events": (
-        "id", "place_id", "kind", "origin", "source", "payload", "status", "attempts", "last_error", "turn_id", "created_at", "done_at",
+        "id", "place_id", "visibility", "kind", "origin", "source", "payload", "status", "attempts", "last_error", "turn_id", "created_at", "done_at",
     ),
     "turns": (
         "id", "conversation_id", "place_id", "origin", "state", "passes", "memory_calls", "memory_writes", "tokens", "replied",

@@ -49,32 +49,33 @@ def exchange_starts(messages: Sequence[Message]) -> list[int]:
     return starts
 
 
-def round_starts(messages: Sequence[Message]) -> list[int]:
-    """The indices at which the queue can be cut without parting a call from its result: anything but a result."""
-    return [index for index, message in enumerate(messages) if message.role != "tool"]
-
-
 def plan_eviction(messages: Sequence[Message], tokens: Sequence[int], target: int) -> int:
     """How many of the oldest messages to evict so that the rest takes at most `target` tokens.
 
-    Whole exchanges go, the oldest first; the last one stays as long as it fits. When it alone is larger, it is cut between rounds
-    (a call stays with its results), and at the very least its last round stays.
+    Whole exchanges go, the oldest first. The last one is being answered and stays, whatever its size: its giant texts are shortened.
     """
-    total = sum(tokens)
-    if total <= target or not messages:
+    left = sum(tokens)
+    starts = exchange_starts(messages)
+    if left <= target or not starts:
         return 0
-    left = total
-    after = []
-    for count in tokens:
-        after.append(left)
-        left -= count
-    for starts in (exchange_starts(messages), round_starts(messages)):
-        for index in starts:
-            if index > 0 and after[index] <= target:
-                return index
-    # Nothing fits: keep the last round, whatever its size; the caller shortens its giant message.
-    last = round_starts(messages)
-    return last[-1] if last else 0
+    done = 0
+    for start in starts:
+        left -= sum(tokens[done:start])
+        done = start
+        if start > 0 and left <= target:
+            return start
+    return starts[-1]
+
+
+def answering(messages: Sequence[Message]) -> range:
+    """The indices of what is being answered: the events at the begin of the last exchange."""
+    starts = exchange_starts(messages)
+    if not starts:
+        return range(0)
+    end = starts[-1]
+    while end < len(messages) and messages[end].role == "user" and messages[end].kind != "alert":
+        end += 1
+    return range(starts[-1], end)
 
 
 def shorten(text: str, *, keep: int, pointer: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from memory.db import Connection
 
 Actor = Literal["agent", "person", "admin", "operator", "system"]
-Target = Literal["working_context", "passage", "message", "summary", "conversation", "everything"]
+Target = Literal["working_context", "passage", "message", "summary", "conversation", "timer", "everything"]
 
 
 async def record(

@@ -65,7 +65,7 @@ def render(message: Message, zone: tzinfo, place: str, *, giant: int) -> ChatMes
         return {"role": "tool", "tool_call_id": message.call_id, "content": content}
     if message.role == "assistant":
         calls = [
-            {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": c["arguments"]}}
+            {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": _arguments(c["arguments"], giant)}}
             for c in message.calls
         ]
         said_by_call = message.kind == "message" and any(c["name"] == "send_message" for c in message.calls)
@@ -88,21 +88,31 @@ def _arguments(raw: str, giant: int) -> str:
     return raw if len(raw) <= giant else json.dumps({"shortened": raw[:giant]}, ensure_ascii=False)
 
 
-def trimmed(context: MainContext, window: int) -> MainContext:
-    """The context without its oldest queue messages, as far as needed to fit: the last resort when nothing can be evicted any more.
+def trimmed(context: MainContext, window: int, keep: range) -> MainContext:
+    """The context without queue messages, as far as needed to fit: the last resort when nothing can be evicted or shortened any more.
 
-    What is left out is left out of this call alone; a result never stays without its call.
+    `keep` are the indices of what is being answered; around it the oldest rounds go, a result never without its call. What is left
+    out is left out of this call alone.
     """
     first = len(context.messages) - 1 - len(context.queue)
+    roles = [message["role"] for message in context.messages[first:-1]]
+    rounds: list[list[int]] = []
+    for index, role in enumerate(roles):
+        if role == "tool" and rounds:
+            rounds[-1].append(index)
+        else:
+            rounds.append([index])
     excess = context.tokens - window
-    cut = 0
-    while excess > 0 and cut < len(context.queue) - 1:
-        excess -= context.queue[cut]
-        cut += 1
-        while cut < len(context.queue) - 1 and context.messages[first + cut]["role"] == "tool":
-            excess -= context.queue[cut]
-            cut += 1
-    return replace(context, messages=(*context.messages[:first], *context.messages[first + cut :]), queue=context.queue[cut:])
+    gone: set[int] = set()
+    for each in rounds[:-1]:
+        if excess <= 0:
+            break
+        if each[0] not in keep:
+            gone.update(each)
+            excess -= sum(context.queue[index] for index in each)
+    kept = [index for index in range(len(context.queue)) if index not in gone]
+    messages = (*context.messages[:first], *(context.messages[first + index] for index in kept), context.messages[-1])
+    return replace(context, messages=messages, queue=tuple(context.queue[index] for index in kept))
 
 
 def size(message: ChatMessage, count: Callable[[str], int]) -> int:

@@ -41,6 +41,8 @@ class Incoming(Protocol):
     def payload(self) -> Mapping[str, Any]: ...
     @property
     def created_at(self) -> datetime: ...
+    @property
+    def visibility(self) -> Visibility: ...
 
 
 def drafts_of(event: Incoming) -> list[Draft]:
@@ -79,7 +81,8 @@ async def append_events(
         known = {row["event_id"] for row in await cursor.fetchall()}
     for event in events:
         if event.id not in known:
-            state = await append(connection, state, drafts_of(event), at=event.created_at, turn=turn)
+            seen = strictest([event.visibility, state.place.kind])
+            state = await append(connection, state, drafts_of(event), at=event.created_at, turn=turn, visibility=seen)
     return state
 
 

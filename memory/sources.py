@@ -21,3 +21,12 @@ async def add(
         f"INSERT INTO sources (agent_id, message_id, {derived}, role) SELECT %s, m, %s, r FROM unnest(%s::bigint[], %s::text[]) AS s(m, r)",  # noqa: S608
         (agent, derived_id, ids, roles),
     )
+
+
+async def take_over(connection: Connection, *, entry: int, passage: int) -> None:
+    """A passage made of an entry of the working context came from what the entry came from."""
+    await connection.execute(
+        """INSERT INTO sources (agent_id, message_id, passage_id, role)
+           SELECT agent_id, message_id, %s, role FROM sources WHERE entry_id = %s""",
+        (passage, entry),
+    )

@@ -122,6 +122,7 @@ class Inbound:
         now = datetime.now(UTC)
         text = await self._text(message, me)
         await self._bot.changed(Changed(PLATFORM, "", str(event.channel_id), (str(event.message_id),), text, now))
+        self._count("discord_edited")
         late = message.created_at <= now - LATE_MENTION
         if message.guild is not None and not late and decide(facts_of(message, me), self._settings.rules).kind == "answer":
             await self.take(message, me)
@@ -130,6 +131,7 @@ class Inbound:
         """Messages are gone, by whose hand does not matter."""
         ids = tuple(str(one) for one in sorted(messages))
         await self._bot.changed(Changed(PLATFORM, "", str(channel), ids, None, datetime.now(UTC)))
+        self._count("discord_deleted")
 
     async def joined(self, member: discord.Member) -> None:
         """Somebody new, where the operator named a channel of that guild for it."""

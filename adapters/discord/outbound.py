@@ -18,6 +18,8 @@ from adapters.base import Outgoing, TryLater, Undeliverable
 log = logging.getLogger(__name__)
 
 TYPING_EVERY = 8.0
+TYPING_AFTER = 0.2
+"""Seconds of work before typing shows: an answer that is there at once needs no sign, and gets out sooner without one."""
 REMEMBERED = 5_000
 LOOK_BACK = 50
 """Messages of a channel that are looked at for one that was perhaps sent."""
@@ -172,6 +174,7 @@ class Outbound:
         return shown()
 
     async def _type(self, channel: str) -> None:
+        await asyncio.sleep(TYPING_AFTER)
         while True:
             began = time.monotonic()
             # Nobody misses it: what fails here must not end the turn.

@@ -94,7 +94,7 @@ async def write_messages(
             "UPDATE conversations SET next_position = %s, fifo_start = %s WHERE id = ANY (%s)",
             (each + 1, each + 1 - queue, [store.conversation for store in stores]),
         )
-    await owner.execute("ANALYZE messages")
+    await owner.execute("VACUUM ANALYZE")  # as autovacuum would have done by the time there is so much
 
 
 def _rows(store: Store, said: Sequence[tuple[str, str]], first: datetime) -> Iterator[tuple[object, ...]]:

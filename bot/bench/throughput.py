@@ -1,6 +1,6 @@
 """`bot bench throughput --data PATH`: a thousand agents in flight in one process, with a model that takes a second.
 
-Every agent is asked again as soon as it has answered, `ROUNDS` times; the figure is turns a second of the whole bot in this process
+Every agent is asked again as soon as it has answered; the figure is turns a second of the whole bot in this process
 (inbox, worker, agents, outbox). Beside it, from the same run and with the same prompts and model:
 
     plain   a bare asyncio program with as many requests and as many commits, which calls the openai library as documented
@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from adapters.base import Incoming, Person, PlaceOf
-from bot.bench.bare import Ask, Bare, bare_pool, by_library, by_ours
+from bot.bench.bare import Bare, bare_pool, by_library, by_ours
 from bot.bench.bulk import Owner, authored, person, texts_of, write_messages
 from bot.bench.model import Apart, apart
 from bot.bench.running import StopwatchAdapter, at_rest, running_bot
@@ -43,7 +43,9 @@ from bot.runtime import now
 from memory.db import Database, value
 
 AGENTS = 1_000
-ROUNDS = 3
+ROUNDS = 2
+SLICES = 2
+"""How often all programs take turns, so that whatever else the machine does hits all alike."""
 LATENCY = 1.0
 PROMPTS = {1_000: 6, 8_000: 116}
 """Tokens of the messages of a prompt, and how many earlier messages of LoCoMo make them."""
@@ -69,19 +71,16 @@ async def _commits(owner: Owner) -> int:
     return int(await value(owner, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"))
 
 
-async def whole(owner: Owner, adapter: StopwatchAdapter, users: Sequence[str], rounds: int) -> tuple[float, float]:
-    """Turns a second of the bot, and commits a turn."""
+async def whole(adapter: StopwatchAdapter, users: Sequence[str], rounds: int) -> float:
+    """Seconds in which the bot answers everybody so often."""
 
     async def person_asks(user: str) -> None:
         for _ in range(rounds):
             await adapter.ask(user, SAID)
 
-    before, began = await _commits(owner), time.perf_counter()
+    began = time.perf_counter()
     await asyncio.gather(*map(person_asks, users))
-    took = time.perf_counter() - began
-    await at_rest(owner)
-    made = len(users) * rounds
-    return made / took, (await _commits(owner) - before) / made
+    return time.perf_counter() - began
 
 
 async def waiting_memory(adapter: StopwatchAdapter, model: Apart, users: Sequence[str]) -> float:
@@ -99,8 +98,8 @@ async def waiting_memory(adapter: StopwatchAdapter, model: Apart, users: Sequenc
     return grown / 1024 / len(users)
 
 
-async def bare_rate(bare: Bare, request: Mapping[str, Any], agents: int, rounds: int) -> float:
-    """Turns a second of a bare program."""
+async def bare_time(bare: Bare, request: Mapping[str, Any], agents: int, rounds: int) -> float:
+    """Seconds in which a bare program answers everybody so often."""
 
     async def person_asks(number: int) -> None:
         for _ in range(rounds):
@@ -108,7 +107,7 @@ async def bare_rate(bare: Bare, request: Mapping[str, Any], agents: int, rounds:
 
     began = time.perf_counter()
     await asyncio.gather(*map(person_asks, range(agents)))
-    return agents * rounds / (time.perf_counter() - began)
+    return time.perf_counter() - began
 
 
 async def measure(
@@ -119,6 +118,7 @@ async def measure(
     prompt: int,
     agents: int,
     rounds: int,
+    slices: int,
     latency: float,
 ) -> Rates:
     """Measure everything with prompts of one size."""
@@ -136,17 +136,28 @@ async def measure(
         await write_messages(owner, stores, authored(itertools.cycle(said)), earlier, queue=earlier)
         async with running_bot(services, engine) as adapter:
             await model.slow_down(0.0)
-            await whole(owner, adapter, users[: min(100, agents)], 1)  # connections and caches stand
+            some = users[: min(100, agents)]
+            before = await _commits(owner)
+            await whole(adapter, some, 1)  # connections and caches stand
+            await at_rest(owner)
+            rates.commits = (await _commits(owner) - before) / len(some)
             request = json.loads(await model.last())
             rates.tokens = Sizes().of(request).tokens
             rates.kilobytes = await waiting_memory(adapter, model, users)
             await at_rest(owner)
             await model.slow_down(latency)
-            rates.ours, rates.commits = await whole(owner, adapter, users, rounds)
-        programs: list[tuple[str, Ask, int]] = [("plain", plain, 0), ("lean", by_ours(services.model), 0), ("two", plain, 2)]
-        for name, ask, commits in programs:
-            bare = Bare(pool, ask, commits=commits or max(2, round(rates.commits)))
-            rates.bare[name] = await bare_rate(bare, request, agents, rounds)
+            as_many = max(2, round(rates.commits))
+            bares = {"plain": Bare(pool, plain, commits=as_many), "lean": Bare(pool, by_ours(services.model), commits=as_many),
+                     "two": Bare(pool, plain, commits=2)}  # fmt: skip
+            seconds = dict.fromkeys(("ours", *bares), 0.0)
+            for _ in range(slices):
+                seconds["ours"] += await whole(adapter, users, rounds)
+                await at_rest(owner)
+                for name, bare in bares.items():
+                    seconds[name] += await bare_time(bare, request, agents, rounds)
+    made = agents * rounds * slices
+    rates.ours = made / seconds.pop("ours")
+    rates.bare = {name: made / took for name, took in seconds.items()}
     return rates
 
 
@@ -183,14 +194,14 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
 
 
 async def run(
-    running: Servers, said: Sequence[str], *, agents: int = AGENTS, rounds: int = ROUNDS, prompts: Sequence[int] = tuple(PROMPTS),
-    latency: float = LATENCY, say: Callable[[str], None] = print,
+    running: Servers, said: Sequence[str], *, agents: int = AGENTS, rounds: int = ROUNDS, slices: int = SLICES,
+    prompts: Sequence[int] = tuple(PROMPTS), latency: float = LATENCY, say: Callable[[str], None] = print,
 ) -> tuple[list[Rates], float]:  # fmt: skip
     """Measure at every size of prompt, and the engine alone."""
     async with apart() as model, owning(running) as owner:
         measured = []
         for prompt in prompts:
-            measured.append(await measure(running, model, owner, said, prompt, agents, rounds, latency))
+            measured.append(await measure(running, model, owner, said, prompt, agents, rounds, slices, latency))
             say(f"{prompt:,} tokens measured")
         return measured, await engine_rate(running, agents, rounds)
 

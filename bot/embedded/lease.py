@@ -48,8 +48,15 @@ def living(path: Path) -> list[Entry]:
         return []
     if not isinstance(stored, list):
         return []
-    entries = [Entry(str(one["token"]), int(one["pid"]), float(one["started"])) for one in stored]
-    return [entry for entry in entries if entry.alive()]
+    return [entry for one in stored if (entry := _entry(one)) is not None and entry.alive()]
+
+
+def _entry(stored: object) -> Entry | None:
+    try:
+        entry = Entry(str(stored["token"]), int(stored["pid"]), float(stored["started"]))  # type: ignore[index]
+    except (TypeError, KeyError, ValueError, OverflowError):
+        return None
+    return entry if entry.pid > 0 else None
 
 
 def keep(path: Path, entries: list[Entry]) -> None:

@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from memory.places import Visibility
+
 Origin = Literal["person", "timed", "admin"]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What wakes an agent. `payload` is JSON: for a message `text`, `author_id`, `author_name`, `message_id`, `addressed`, `quotes`."""
+    """What wakes an agent. `visibility` is that of its place when it came in.
+
+    `payload` is JSON: for a message `text`, `author_id`, `author_name`, `message_id`, `addressed`, `quotes`.
+    """
 
     id: int
     seq: int
@@ -20,6 +25,7 @@ class Event:
     origin: Origin
     payload: Mapping[str, Any]
     created_at: datetime
+    visibility: Visibility = "direct"
 
 
 @dataclass(slots=True)

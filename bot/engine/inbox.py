@@ -40,8 +40,7 @@ async def accept(
     """
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
-    async with db.pool.connection() as connection, connection.transaction() as transaction:
-        cursor = await connection.execute(
+    async with db.opened(
             "SELECT * FROM take_in(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name), _or_none(person.locale),
@@ -50,12 +49,12 @@ async def accept(
                 round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0, now,
                 None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
             ),
-        )  # fmt: skip
+        ) as (connection, cursor):  # fmt: skip
         taken = await cursor.fetchone()
         assert taken is not None
         if taken["event_id"] is None:
             # Takes back the agent that a late redelivery of an erased person's event would otherwise have made anew.
-            raise Rollback(transaction)
+            raise Rollback
         if taken["need_wake"]:
             await queue.defer_wake(connection, taken["agent_id"])
     return Accepted(taken["agent_id"], taken["place_id"], taken["event_id"])

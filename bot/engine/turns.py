@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from adapters.text import split
 from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait
@@ -24,6 +24,8 @@ State = Literal["done", "failed", "cancelled"]
 LIMIT = 2000
 """Characters of one outgoing message where its platform's limit was not given: Discord's, the smallest."""
 LOCK_TIMEOUT = "5s"
+_EVENTS = """SELECT id, seq, kind, origin, payload, created_at, visibility FROM events
+             WHERE turn_id = %s AND status = 0 ORDER BY seq"""
 # Rows that the engine writes into the outbox itself stand under steps that no turn reaches.
 _APOLOGY, _NOTICE = -2, -1
 
@@ -33,29 +35,24 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
 
     None: nothing waits, and the wake flag is down. One transaction, so that a crash in it counts for nothing.
     """
-    async with db.bare() as connection:
-        cursor = await connection.execute(
-            "SELECT * FROM claim_turn(%s, %s, %s, %s, %s, %s)",
-            (agent, now, settings.coalesce, settings.max_attempts, round(settings.burst_cap * 1000), settings.apology),
-        )
+    limits = (settings.coalesce, settings.max_attempts, round(settings.burst_cap * 1000), settings.apology)
+    async with db.opened("SELECT * FROM claim_turn(%s, %s, %s, %s, %s, %s)", (agent, now, *limits)) as (connection, cursor):
         taken = await cursor.fetchone()
         if taken is None:
             return None
         if taken["wait_until"] is not None:
             return Wait(taken["wait_until"])
-        await connection.execute("SELECT enter(%s, %s)", (agent, taken["place_id"]))
-        cursor = await connection.execute(
-            "SELECT t.*, v.version, v.policy_version, p.platform, p.external_id FROM turns t JOIN places p ON p.id = t.place_id,"
-            " versions(t.agent_id) v WHERE t.id = %s",
-            (taken["turn_id"],),
-        )
-        turn = await cursor.fetchone()
+        async with connection.pipeline():
+            await connection.execute("SELECT enter(%s, %s)", (agent, taken["place_id"]))
+            turns = await connection.execute(
+                "SELECT t.*, v.version, v.policy_version, p.platform, p.external_id FROM turns t JOIN places p ON p.id = t.place_id,"
+                " versions(t.agent_id) v WHERE t.id = %s",
+                (taken["turn_id"],),
+            )
+            waiting = await connection.execute(_EVENTS, (taken["turn_id"],))
+        turn = await turns.fetchone()
         assert turn is not None
-        cursor = await connection.execute(
-            "SELECT id, seq, kind, origin, payload, created_at FROM events WHERE turn_id = %s AND status = 0 ORDER BY seq",
-            (turn["id"],),
-        )
-        events = tuple(Event(**row) for row in await cursor.fetchall())
+        events = tuple(Event(**row) for row in await waiting.fetchall())
     return Claim(
         agent=agent, epoch=taken["epoch"], turn=turn["id"], step=turn["step"], conversation=turn["conversation_id"], place=turn["place_id"],
         platform=turn["platform"], channel=turn["external_id"],
@@ -83,6 +80,7 @@ class Step:
     nudged: bool = False
     more: bool | None = None
     parts: int = 0
+    held: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
     async def reply(self, text: str, reply_to: str | None = None) -> int:
         """Put a reply into the outbox, split by the platform's limit, for the place of the turn. Returns its number of messages."""
@@ -98,16 +96,26 @@ class Step:
         await _enqueue(self, step, 0, text, None)
         self.parts += 1
 
-    async def _fence(self) -> None:
-        """The last statement of the transaction."""
+    def later(self, statement: str, parameters: tuple[Any, ...]) -> None:
+        """Add a statement whose result nobody needs; it goes out with the last one of the step, in one round trip."""
+        self.held.append((statement, parameters))
+
+    async def _fence(self, *, notify: bool) -> None:
+        """The last statements of the transaction."""
         claim, fence = self.claim, self.claim.fence
-        cursor = await self.connection.execute(
-            "SELECT * FROM end_step(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (
-                claim.agent, claim.turn, fence.epoch, fence.version, fence.policy_version, self.finish, self.passes, self.memory_calls,
-                self.memory_writes, self.tokens, self.replied, self.nudged, self.now,
-            ),
-        )  # fmt: skip
+        if notify:
+            # Costs a global lock at the commit, so only where no sender of this process can be told.
+            self.held.append(("SELECT pg_notify('keepsake_outbox', %s)", (claim.platform,)))
+        async with self.connection.pipeline():
+            for held in self.held:
+                await self.connection.execute(*held)
+            cursor = await self.connection.execute(
+                "SELECT * FROM end_step(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    claim.agent, claim.turn, fence.epoch, fence.version, fence.policy_version, self.finish, self.passes,
+                    self.memory_calls, self.memory_writes, self.tokens, self.replied, self.nudged, self.now,
+                ),
+            )  # fmt: skip
         row = await cursor.fetchone()
         assert row is not None
         if row["verdict"] != "ok":
@@ -125,15 +133,14 @@ async def step(
     `limits`: characters of one message by platform. `outbound`: whom in this process to tell of new replies; without it other
     processes are notified. Raises StaleTurn, ContextChanged or TurnCancelled; then nothing of the step is kept.
     """
-    async with db.bare() as connection:
-        if not await value(connection, "SELECT begin_step(%s, %s, %s)", (claim.agent, claim.place, LOCK_TIMEOUT)):
+    begin = ("SELECT begin_step(%s, %s, %s) AS begun", (claim.agent, claim.place, LOCK_TIMEOUT))
+    async with db.opened(*begin) as (connection, cursor):
+        row = await cursor.fetchone()
+        if row is None or not row["begun"]:
             raise StaleTurn
         opened = Step(connection, claim, now, finish, limits)
         yield opened
-        if opened.parts and not (outbound and outbound.serves(claim.platform, claim.channel)):
-            # Costs a global lock at the commit, so only where no sender of this process can be told.
-            await connection.execute("SELECT pg_notify('keepsake_outbox', %s)", (claim.platform,))
-        await opened._fence()
+        await opened._fence(notify=opened.parts > 0 and not (outbound and outbound.serves(claim.platform, claim.channel)))
     claim.fence.version += 1
     claim.fence.step += 1
     claim.fence.more = opened.more
@@ -141,14 +148,21 @@ async def step(
         outbound.made(claim.platform, claim.channel)
 
 
-async def refresh(db: Database, claim: Claim) -> None:
-    """Read the versions anew after ContextChanged, before the prompt is built anew. Raises StaleTurn."""
-    async with db.bare() as connection:
-        cursor = await connection.execute("SELECT * FROM versions(%s)", (claim.agent,))
-        row = await cursor.fetchone()
+async def refresh(db: Database, claim: Claim) -> Claim:
+    """Read versions and events anew after ContextChanged, before the prompt is built anew: an event may have been edited or deleted.
+
+    Raises StaleTurn, or TurnCancelled where nothing is left to answer.
+    """
+    async with db.agent(claim.agent, claim.place) as connection:
+        row = await (await connection.execute("SELECT * FROM versions(%s)", (claim.agent,))).fetchone()
+        events = tuple(Event(**each) for each in await (await connection.execute(_EVENTS, (claim.turn,))).fetchall())
+        stopped = await value(connection, "SELECT cancel_requested FROM turns WHERE id = %s", (claim.turn,))
     if row is None or row["epoch"] != claim.fence.epoch:
         raise StaleTurn
+    if stopped or not events:
+        raise TurnCancelled
     claim.fence.version, claim.fence.policy_version = row["version"], row["policy_version"]
+    return replace(claim, events=events)
 
 
 async def cancelled(db: Database, claim: Claim) -> bool:
@@ -172,7 +186,10 @@ async def note_crash(db: Database, claim: Claim, error: str) -> None:
 async def notice(db: Database, claim: Claim, text: str, *, now: datetime) -> None:
     """Tell the person once per turn that the answer takes longer."""
     async with db.agent(claim.agent, claim.place) as connection:
-        await Step(connection, claim, now).say(_NOTICE, text)
+        line = Step(connection, claim, now)
+        await line.say(_NOTICE, text)
+        for held in line.held:
+            await connection.execute(*held)
         await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
 
 
@@ -195,7 +212,7 @@ async def end_cancelled(db: Database, claim: Claim, *, now: datetime) -> bool:
 
 
 async def _enqueue(step: Step, number: int, part: int, body: str, reply_to: str | None) -> None:
-    await step.connection.execute(
+    step.later(
         """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, reply_to, created_at)
            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (turn_id, step, part) DO NOTHING""",
         (

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bot.functions.context import CallContext, Refused
 from bot.functions.results import query_of, show
-from memory import archival_storage
+from memory import archival_storage, sources
 from memory.archival_storage import clean_tags
 
 PASSAGE_LIMIT = 8000
@@ -31,15 +31,18 @@ async def archival_storage_insert(
     return await store(context, content, clean_tags(tags), action="archival_storage_insert")
 
 
-async def store(context: CallContext, content: str, tags: Sequence[str], *, action: str) -> str:
-    """Insert or merge a text with its log entry and its sources."""
+async def store(context: CallContext, content: str, tags: Sequence[str], *, action: str, came_from: int | None = None) -> str:
+    """Insert or merge a text with its log entry and its sources; those of the entry `came_from` where it was one."""
     stored = await archival_storage.insert(
         context.connection, agent=context.claim.agent, place=context.claim.place, visibility=context.visibility, content=content, tags=tags,
         turn=context.claim.turn, at=context.now,
     )  # fmt: skip
     tags_before = f"tags: {', '.join(stored.tags_before)}" if stored.merged else None
     await context.log(action, "passage", stored.id, before=tags_before, after=content)
-    await context.derive("passage_id", stored.id)
+    if came_from is None:
+        await context.derive("passage_id", stored.id)
+    else:
+        await sources.take_over(context.connection, entry=came_from, passage=stored.id)
     state = context.state
     added = 0 if stored.merged else 1
     context.state = replace(state, archival_total=state.archival_total + added, tags=tuple(dict.fromkeys([*state.tags, *tags])))

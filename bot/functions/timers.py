@@ -50,6 +50,7 @@ async def set_timer(
     )  # fmt: skip
     row = await cursor.fetchone()
     assert row is not None
+    await context.log("set_timer", "timer", row["id"], after=purpose)
     return f"Timer {row['id']} is set for {local(due, zone)}{f', every {every}' if every else ''}."
 
 
@@ -58,6 +59,7 @@ async def cancel_timer(context: CallContext, timer: int) -> str:
     cursor = await context.connection.execute("UPDATE timers SET due_at = NULL WHERE id = %s AND due_at IS NOT NULL", (timer,))
     if cursor.rowcount == 0:
         raise Refused("No waiting timer has that number. Use list_timers.")
+    await context.log("cancel_timer", "timer", timer)
     return "Cancelled."
 
 

@@ -86,7 +86,7 @@ async def working_context_remove(
 
 
 async def _retire(context: CallContext, note: Entry) -> None:
-    await store(context, note.content, ["task_notes"], action="working_context_append")
+    await store(context, note.content, ["task_notes"], action="working_context_append", came_from=note.id)
     await working_context.delete(context.connection, note.id)
     await context.log("working_context_append", "working_context", note.id, before=note.content)
     context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != note.id))

@@ -19,7 +19,7 @@ from datetime import datetime
 import pytest
 
 from adapters.base import Changed, Incoming, Newest, Outgoing, Person, PlaceOf, TryLater
-from adapters.console import ConsoleAdapter, Lines, printable, readable
+from adapters.console import ConsoleAdapter, Lines, printable, readable, wrapped
 from tests.waiting import until
 
 ADA = Person("console", "", "ada", "Ada")
@@ -42,6 +42,21 @@ ADA = Person("console", "", "ada", "Ada")
 )
 def test_what_a_model_writes_cannot_steer_the_terminal(given: str, shown: str) -> None:
     assert printable(given) == shown
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("one two three four five", "one two three four\nfive"),
+        ("- one two three four five", "- one two three four\n  five"),
+        ("short\n\nlines", "short\n\nlines"),
+        ("a " + "x" * 40 + " b", "a\n" + "x" * 40 + "\nb"),
+        ("```\none two three four five six\n```", "```\none two three four five six\n```"),
+        ("| one | two | three | four |", "| one | two | three | four |"),
+    ],
+)
+def test_long_lines_are_broken_at_words(given: str, shown: str) -> None:
+    assert wrapped(given, 20) == shown
 
 
 def test_half_characters_are_replaced() -> None:

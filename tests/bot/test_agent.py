@@ -116,7 +116,7 @@ async def test_an_exception_inside_a_function_is_a_result_and_rolls_back_alone(d
     bad = call("cancel_timer", timer=10**30)
     async with dialogue(db, reply(None, good, bad), reply("Done.")) as d:
         assert await d.hear("I am 36") == ["Done."]
-        assert [r.startswith("Error") for r in results(d.model.requests[1])] == [False, True]
+        assert [r.startswith("Error") for r in results(d.model.requests[1])] == [False, True], results(d.model.requests[1])
         assert await d.entries() == [("profile", "Ada is 36.")]
 
 

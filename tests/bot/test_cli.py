@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 import pytest
@@ -81,6 +82,36 @@ async def test_a_fault_of_the_operators_is_one_line_and_exit_code_2(
     assert said in line
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("users",), ("memory", "view", "ada"), ("memory", "export", "ada"), ("usage", "show"), ("dead-letters", "list"), ("backup",),
+    ],
+)  # fmt: skip
+async def test_looking_where_no_bot_has_run_makes_no_database(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    code, out, err = await run(tmp_path / "data", *arguments)
+    assert (code, out) == (2, "")
+    [line] = err.splitlines()
+    assert "no bot has run with this configuration yet" in line
+    assert "--config" in line
+    assert not (tmp_path / "data").exists()
+
+
+async def test_a_backup_that_is_not_there(tmp_path: Path) -> None:
+    code, _, err = await run(tmp_path / "data", "restore", "nothing.dump")
+    assert code == 2
+    assert err == f"bot: There is no file {tmp_path / 'nothing.dump'}. Name a file that `bot backup` wrote.\n"
+    assert not (tmp_path / "data").exists()
+
+
+async def test_an_external_database_that_was_never_prepared(data: Path, urls: Urls) -> None:
+    parts = urlsplit(urls.bot)
+    missing = urlunsplit(parts._replace(path="/not_there"))
+    code, _, err = await run(data, "users", KEEPSAKE__DATABASE__URL=missing, KEEPSAKE__REDIS__URL="redis://127.0.0.1:1/0")
+    assert code == 2
+    assert "bot migrate --admin-url-env NAME" in err
+
+
 async def test_an_unreachable_service_is_one_line(data: Path) -> None:
     port = unused_port()
     external = {
@@ -148,7 +179,11 @@ async def test_the_operators_day(data: Path) -> None:
     assert code == 0, err
     assert "console::ada" in (await run(data, "users"))[1]
 
-    assert (await run(data, "dead-letters", "list"))[1].strip() == "No dead letters."
+    for arguments in (("list",), ("replay", "--all")):
+        assert (await run(data, "dead-letters", *arguments))[1].strip() == "No dead letters."
+    code, _, err = await run(data, "backup", str(data.parent / "nowhere" / "saved.dump"))
+    assert code == 2
+    assert f"There is no folder {data.parent / 'nowhere'}. Make it" in err
     assert "no such dead letter" in (await run(data, "dead-letters", "replay", "7"))[1]
     assert (await run(data, "dead-letters", "replay"))[0] == 2
     assert (await run(data, "migrate"))[1].strip() == "Nothing to do."

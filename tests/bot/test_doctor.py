@@ -1,14 +1,17 @@
 """`bot doctor`: what it finds out about models, embedders, folders and Redis, and what it says to do."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from bot import doctor
 from bot.config import Loaded, load
 from bot.doctor import Chain, verdict
+from bot.endpoint import address
 from bot.findings import Finding
 from bot.llm import ModelClient
 from memory.db import Database
@@ -41,19 +44,36 @@ def able(request: Request) -> Step:
     return reply(None, call("look_up", key="birch")) if len(results) == 1 else reply("It is 4711.")
 
 
-async def findings(loaded: Loaded, policy: object) -> list[Finding]:
-    async with ScriptedModel(policy=policy) as model, ModelClient(model.base_url, "", attempts=1) as client:  # type: ignore[arg-type]
-        return [finding async for finding in doctor.model(client, loaded)]
+def choosing(loaded: Loaded, calls: str) -> Loaded:
+    """The configuration with another `model.calls`."""
+    model = loaded.config.model.model_copy(update={"calls": calls})
+    return replace(loaded, config=loaded.config.model_copy(update={"model": model}))
+
+
+async def findings(loaded: Loaded, policy: object, *, calls: Literal["auto", "native", "schema"] = "auto") -> list[Finding]:
+    async with (
+        ScriptedModel(policy=policy) as model,  # type: ignore[arg-type]
+        ModelClient(model.base_url, "", attempts=1, calls=calls) as client,
+    ):
+        found = [finding async for finding in doctor.model(client, loaded)]
+        assert client.calls == calls
+        return found
 
 
 async def test_a_model_that_calls_functions(loaded: Loaded) -> None:
     found = await findings(loaded, able)
-    assert [finding.well for finding in found] == [True] * 4
+    assert [finding.well for finding in found] == [True] * 3
     assert "function calls work, two in a chain" in found[1].what
+    assert "schema" not in " ".join(finding.what for finding in found)
     assert found[-1].what == "model.calls: auto is right"
 
 
-async def test_a_model_that_refuses_functions_but_follows_a_schema(loaded: Loaded) -> None:
+@pytest.mark.parametrize(
+    ("configured", "well", "remedy"), [("auto", True, ""), ("native", False, "Set model.calls to schema."), ("schema", True, "")]
+)
+async def test_a_model_that_refuses_functions_but_follows_a_schema(
+    loaded: Loaded, configured: Literal["auto", "native", "schema"], well: bool, remedy: str
+) -> None:
     def schema_only(request: Request) -> Step:
         if request.functions:
             return Status(400, "unsupported", "tools are not supported by this model")
@@ -64,10 +84,32 @@ async def test_a_model_that_refuses_functions_but_follows_a_schema(loaded: Loade
             return by_schema("It is 4711.")
         return by_schema("", "birch" if "another key: birch" in said else "amber")
 
-    found = await findings(loaded, schema_only)
+    found = await findings(choosing(loaded, configured), schema_only, calls=configured)
     words = "\n".join(finding.what for finding in found)
     assert "calls by JSON schema work" in words, words
-    assert (found[-1].well, found[-1].remedy) == (False, "Set model.calls to schema.")
+    assert "function calls work" not in words
+    assert (found[-1].well, found[-1].remedy) == (well, remedy)
+    assert [finding.well for finding in found].count(False) == (not well)
+
+
+@pytest.mark.parametrize(
+    ("said", "made"),
+    [
+        (lambda _: reply("I do not know."), "none was made"),
+        (lambda request: reply(None, call("look_up", key="oak")) if request.functions else reply("Hm."), "wrong arguments"),
+    ],
+    ids=["no calls", "wrong calls"],
+)
+async def test_a_model_that_cannot_is_one_finding_that_says_how(
+    loaded: Loaded, said: Callable[[Request], Step], made: str
+) -> None:
+    found = await findings(loaded, said)
+    [bad] = [finding for finding in found if not finding.well]
+    assert (
+        f"function calls do not work ({made}" in bad.what
+        or f"function calls do not work (calls were made with {made}" in bad.what
+    )
+    assert bad.remedy == "Choose another model.chat."
 
 
 async def test_a_model_that_is_not_there(loaded: Loaded) -> None:
@@ -77,9 +119,23 @@ async def test_a_model_that_is_not_there(loaded: Loaded) -> None:
     assert "model.base_url" in found.remedy
 
 
-async def test_a_wrong_key(loaded: Loaded) -> None:
-    [found] = await findings(loaded, lambda _: Status(401, "invalid_api_key"))
-    assert "refuses the key" in found.what
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (401, "name that in model.api_key_env"),
+        (403, "allow scripted to"),
+        (404, "Correct model.base_url (http://127.0.0.1:9/v1"),
+        (500, "The fault is at http://127.0.0.1:9/v1"),
+    ],
+)
+async def test_each_fault_of_an_endpoint_has_its_own_remedy(loaded: Loaded, status: int, remedy: str) -> None:
+    [found] = await findings(loaded, lambda _: Status(status))
+    assert str(status) in found.what
+    assert remedy in found.remedy
+
+
+def test_a_remedy_names_the_address_without_credentials() -> None:
+    assert address("https://ada:hunter2@models.example.org:8443/v1?key=hunter2") == "https://models.example.org:8443/v1"
 
 
 @pytest.mark.parametrize(

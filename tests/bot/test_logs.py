@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from bot import logs
+from bot.llm_errors import from_body
 
 CANARY = "canary-4c1d"
 
@@ -42,7 +43,7 @@ def test_nothing_anybody_says_is_written(log: Path) -> None:
     plain.warning("something is %s", CANARY * 20)
     plain.warning("something failed (%s)", ValueError(CANARY))
     foreign = logging.getLogger("psycopg.pool")
-    foreign.warning(f"connection {CANARY} broke: %s", CANARY)
+    foreign.error(f"connection {CANARY} broke: %s", CANARY)
     for logger in (own, plain, foreign):
         try:
             raise RuntimeError(CANARY)
@@ -59,6 +60,26 @@ def test_nothing_anybody_says_is_written(log: Path) -> None:
 def test_short_values_of_ours_stay(log: Path) -> None:
     logging.getLogger("bot.x").info("turn %d of agent %d ended: %s", 3, 4, "ModelUnavailable")
     assert lines(log)[0]["event"] == "turn 3 of agent 4 ended: ModelUnavailable"
+
+
+def test_an_error_that_is_made_without_data_is_written_out(log: Path) -> None:
+    refused = from_body(401, {"error": {"message": CANARY, "code": "invalid_api_key"}}, "some-model")
+    logging.getLogger("bot.x").error("the endpoint of %s refuses: %s", "some-model", refused)
+    logging.getLogger("bot.x").error("it is long: %s", logs.Tellable("x" * 1000))
+    assert "status 401, invalid_api_key" in str(lines(log)[0]["event"])
+    assert CANARY not in log.read_text()
+    assert len(str(lines(log)[1]["event"])) < 250
+
+
+def test_libraries_that_repeat_themselves_are_quiet(log: Path) -> None:
+    for name in ("psycopg.pool", "apscheduler.scheduler"):
+        logging.getLogger(name).warning("again")
+    assert lines(log) == []
+
+
+def test_the_folder_of_the_log_is_made_private(tmp_path: Path, log: Path) -> None:
+    logs.configure(file=tmp_path / "data" / "bot.log")
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
 def test_secrets_are_masked(log: Path) -> None:

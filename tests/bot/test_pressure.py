@@ -228,3 +228,29 @@ async def test_a_crash_between_any_two_steps_of_a_flush_loses_nothing_and_double
         assert [row["content"] for row in said] == [text(n) for n in range(30)]
         positions = [row["position"] for row in await d.rows("SELECT position FROM messages ORDER BY position")]
         assert positions == list(range(1, len(positions) + 1))
+
+
+async def test_the_question_stays_in_the_prompt_through_its_own_turn_whatever_the_calls_bring(db: Database) -> None:
+    searches = [call("recall_storage_search", call_id=f"c{n}", query=f"word{n}x1") for n in range(6)]
+    giant = call("archival_storage_insert", content="x" * 200_000, request_heartbeat=True)
+    question = "THE QUESTION of this turn"
+
+    def policy(request: Request) -> Step:
+        if is_summary(request):
+            return reply("A summary.")
+        asked = question in seen(request)
+        results_so_far = len(request.contents("tool"))
+        if asked and results_so_far == 0:
+            return reply(None, *searches)
+        if asked and results_so_far <= 6:
+            return reply(None, giant)
+        return reply("ok")
+
+    async with dialogue(db, policy=policy, settings=SMALL) as d:
+        await talk(d, 8)
+        begun = len(d.model.requests)
+        assert await d.hear(question) == ["ok"]
+        chats = [r for r in d.model.requests[begun:] if not is_summary(r)]
+        assert len(chats) >= 3
+        assert all(question in seen(r) for r in chats)
+        assert max(map(size, chats)) <= SMALL.budget

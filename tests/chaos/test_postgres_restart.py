@@ -57,6 +57,7 @@ async def test_a_turn_survives_its_database(folder: Path) -> None:
                         assert await fresh.column("SELECT attempts FROM events ORDER BY seq") == [1, 1]
                 finally:
                     second.release()
-        assert bodies == ["re before", "re after"]
+        # The claim is not flushed to disk: taken back by the crash, both may have become one turn.
+        assert [word for body in bodies for word in body.split() if word != "re"] == ["before", "after"]
     finally:
         first.release()

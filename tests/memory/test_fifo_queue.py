@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.fifo_queue import exchange_starts, plan_eviction, round_starts, shorten, thresholds
+from memory.fifo_queue import answering, exchange_starts, plan_eviction, shorten, thresholds
 from memory.messages import Kind, Message, Role
 
 
@@ -40,25 +40,28 @@ def queues(draw: st.DrawFn) -> tuple[list[Message], list[int]]:
 
 
 @given(queues(), st.integers(0, 4000))
-def test_eviction_keeps_rounds_whole_and_reaches_the_target_where_it_can(
+def test_eviction_takes_the_oldest_whole_exchanges_and_never_what_is_being_answered(
     queue: tuple[list[Message], list[int]], target: int
 ) -> None:
     messages, tokens = queue
     evicted = plan_eviction(messages, tokens, target)
-    assert 0 <= evicted <= len(messages)
-    kept = messages[evicted:]
-    if messages:
-        assert kept, "the newest round always stays"
-        assert kept[0].role != "tool", "a result never stays without its call"
+    starts = exchange_starts(messages)
+    assert evicted == 0 or evicted in starts
+    if starts:
+        assert evicted <= starts[-1], "what is being answered stays"
     if sum(tokens) <= target:
         assert evicted == 0
     elif sum(tokens[evicted:]) > target:
-        assert evicted == max(round_starts(messages)), "more stays than the target only when nothing else can go"
-    elif evicted not in exchange_starts(messages):
-        assert sum(tokens[max(exchange_starts(messages)) :]) > target, "an exchange is cut only when it is too large alone"
+        assert evicted == (starts[-1] if starts else 0), "more stays than the target only when nothing else can go"
     else:
-        earlier = [start for start in exchange_starts(messages) if 0 < start < evicted]
+        earlier = [start for start in starts if 0 < start < evicted]
         assert all(sum(tokens[start:]) > target for start in earlier), "no more is evicted than needed"
+
+
+def test_what_is_being_answered_is_the_run_of_events_of_the_last_exchange() -> None:
+    queue = [message(role, kind) for shape in (SHAPES[0], SHAPES[2]) for role, kind in shape]
+    assert answering(queue) == range(2, 4)
+    assert answering([]) == range(0)
 
 
 def test_an_alert_does_not_begin_an_exchange() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -13,6 +14,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import aiohttp
 
 from tests.servers.discord import Channel, DiscordServer, Message
 from tests.servers.model import Request, ScriptedModel, Step, call, reply, unused_port
@@ -127,6 +130,13 @@ class Bot:
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         await self.ended()
+
+    async def counted(self, reason: str, *, above: int = -1) -> int:
+        """How often a reason code came up; 0 when that is not more than `above`."""
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self.port}/metrics") as response:
+            found = re.search(rf'^keepsake_reasons_total{{reason="{reason}"}} (\d+)', await response.text(), re.MULTILINE)
+        count = int(found[1]) if found else 0
+        return count if count > above else 0
 
     async def heard(self, part: str) -> str:
         """A line of its log with something in it."""

@@ -91,7 +91,7 @@ async def test_a_deletion_during_the_turn_stops_it_and_nothing_is_said(db: Datab
 
 
 async def test_a_deleted_message_takes_along_what_was_made_of_it(db: Database) -> None:
-    store = reply("Noted.", call("working_context_append", section="key_facts", content="The code is 4711."))
+    store = reply("Noted: 4711.", call("working_context_append", section="key_facts", content="The code is 4711."))
     async with dialogue(db, store, reply("hm")) as d:
         await d.hear("the code is 4711")
         assert await change(d, None) == 1

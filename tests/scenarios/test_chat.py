@@ -2,18 +2,20 @@
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import signal
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.scenarios.terminal import run, terminal
-from tests.servers.model import Gate, Request, ScriptedModel, reply
+from tests.scenarios.terminal import environment, run, terminal
+from tests.servers.model import Gate, Request, ScriptedModel, Status, reply, unused_port
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +167,59 @@ async def test_help_stop_retry_fresh_and_unknown(data: Path) -> None:
             assert await chat.hear_until(".") == "Third."
             await chat.leave()
     assert "Tell me." not in json.dumps(model.requests[-1].messages)
+
+
+async def test_the_rehearsal_model_answers_again(data: Path) -> None:
+    async with terminal(data, "again") as chat:
+        await chat.say("My name is Grace.")
+        await chat.hear_until("Name: Grace")
+        await chat.say("/retry")
+        again = await chat.hear()
+        assert "Sorry" not in again
+        assert "Grace" in again
+        await chat.leave()
+
+
+async def test_a_dead_endpoint_and_a_refused_key_are_told_at_the_start(data: Path) -> None:
+    port = unused_port()
+    dead = {"KEEPSAKE__MODEL__BASE_URL": f"http://ada:hunter2@127.0.0.1:{port}/v1", "KEEPSAKE__MODEL__CHAT": "scripted"}
+    assert "hunter2" not in (found := await told_at_the_start(data, dead))
+    assert f"Start the endpoint at http://127.0.0.1:{port}/v1, or correct model.base_url. `bot doctor`" in found
+    async with ScriptedModel(models=Status(401, "invalid_api_key")) as model:
+        key = {"KEEPSAKE__MODEL__API_KEY_ENV": "SOME_KEY", "SOME_KEY": "wrong-key-5"}
+        found = await told_at_the_start(data, endpoint(model) | key)
+    assert "status 401, invalid_api_key" in found
+    assert "environment variable SOME_KEY. `bot doctor`" in found
+    assert "wrong-key-5" not in found
+
+
+async def told_at_the_start(data: Path, settings: dict[str, str]) -> str:
+    """What a chat says about its endpoint before anybody has said anything."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot", "chat", cwd=data.parent, env=environment(data, "start", settings), stdin=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(60):
+            while not (line := (await process.stderr.readline()).decode()).startswith("The model does not answer"):
+                assert line, "said nothing of it"
+            return line
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def test_a_closed_terminal_ends_the_bot_and_the_servers() -> None:
+    with tempfile.TemporaryDirectory(prefix="ks-hangup-") as top:
+        data = Path(top) / "data"
+        os.chmod(top, 0o711)
+        async with terminal(data, "hangup") as chat:
+            await chat.say("My name is Ada.")
+            await chat.hear_until("Ada")
+            chat.process.send_signal(signal.SIGHUP)
+            assert await asyncio.wait_for(chat.process.wait(), 60) == 0
+        assert not (data / "postgres" / "postmaster.pid").exists()
 
 
 async def test_no_message_text_in_any_log(data: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 import pytest_asyncio
 
 from tests.scenarios.discord_bot import POST, Bot, bot_on, echo, quoted, said
+from tests.scenarios.measure_discord import soak
 from tests.servers.discord import DiscordServer, Guild, Person
-from tests.servers.model import Gate, ScriptedModel, reply
+from tests.servers.model import Gate, ScriptedModel, call, reply
 from tests.waiting import until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
@@ -47,7 +48,27 @@ async def test_a_direct_message_is_answered_and_remembered(world: World) -> None
     await world.bot.exchange(ada.dm, lambda: ada.say(text="hello"), "re: hello")
     await world.bot.exchange(ada.dm, lambda: ada.say(text="remember Biscuit is my dog"), "Noted.")
     await world.bot.exchange(ada.dm, lambda: ada.say(text="what is kept?"), "kept: Biscuit")
-    assert world.server.typing(ada.dm)
+
+
+async def test_typing_shows_while_the_agent_works_and_ends_with_its_turn(world: World) -> None:
+    server, ada = world.server, world.ada
+    gate = Gate(reply(None, call("working_context_append", section="goals", content="x")))
+    last = Gate(reply("done"))
+    world.model.add(gate, last)
+    ada.say(text="think")
+    await until(lambda: server.typing(ada.dm))
+    gate.release()
+    last.release()
+    answer = await server.wait_for_message(ada.dm)
+    # One that fails is nobody's loss.
+    server.faults.status("POST /channels/{channel_id}/typing", 500, 5)
+    gate = Gate(reply("and again"))
+    world.model.add(gate)
+    ada.say(text="think again")
+    await until(lambda: [one for one in server.requests_of("POST /channels/{channel_id}/typing") if one.status == 500])
+    gate.release()
+    await server.wait_for_message(ada.dm)
+    assert all(at < answer.made_at for at in server.typing(ada.dm))
 
 
 async def test_a_mention_is_answered_with_what_was_said_before_as_quotes(world: World) -> None:
@@ -177,8 +198,10 @@ async def test_edits_and_deletions_are_followed(world: World) -> None:
     world.model.add(gate)
     message = ada.say(text="I like tae")
     await gate.reached.wait()
+    before = await world.bot.counted("discord_edited")
     ada.edit(message, "I like tea")
-    await until(lambda: "I like tea" in str(world.model.requests[-1].messages) or gate.release())
+    await until(lambda: world.bot.counted("discord_edited", above=before))
+    gate.release()
     assert (await server.wait_for_message(ada.dm)).content == "re: I like tea"
     # Answered: not answered again. An unfurled link is no edit.
     ada.edit(message, "I like green tea")
@@ -187,7 +210,9 @@ async def test_edits_and_deletions_are_followed(world: World) -> None:
     world.model.add(gate)
     gone = ada.say(text="forget this")
     await gate.reached.wait()
+    before = await world.bot.counted("discord_deleted")
     ada.delete(gone)
+    await until(lambda: world.bot.counted("discord_deleted", above=before))
     gate.release()
     await world.bot.exchange(ada.dm, lambda: ada.say(text="still there?"), "re: still there?")
     texts = said(world.model.requests[-1])
@@ -225,6 +250,13 @@ async def test_slash_commands_are_acknowledged_in_time_and_answered_for_one(worl
     assert str(ada.id) in (await server.wait_for_answer(ada.command("whoami"))).text
     export = await server.wait_for_answer(ada.command("memory export"))
     assert export.ephemeral
+    # One that Discord will not wait for any longer is still done, and answered by a direct message.
+    server.faults.error("POST /interactions/{interaction_id}/{token}/callback", 404, 10062)
+    ada.command("whoami", general)
+    assert str(ada.id) in (await server.wait_for_message(ada.dm)).content
+    # One that was acknowledged before (a replay, another process) is not done again.
+    server.faults.error("POST /interactions/{interaction_id}/{token}/callback", 400, 40060)
+    ada.command("whoami", general)
     stranger = server.person("Stranger", world.home)
     assert "nothing" in (await server.wait_for_answer(stranger.command("memory view"))).text
 
@@ -264,3 +296,7 @@ async def test_faults_of_the_api_are_waited_out_without_a_duplicate_or_a_stall_o
     assert (await server.wait_for_message(ada.dm, timeout=30)).content == "re: patience"
     await world.bot.exchange(ada.dm, lambda: ada.say(text="next"), "re: next")
     assert [one.content for one in server.messages(ada.dm, server.bot)] == ["re: patience", "re: next"]
+
+
+async def test_many_people_at_once_each_get_their_answers_in_order(world: World) -> None:
+    await soak(world.server, world.bot, people=40, messages=3)

@@ -178,6 +178,7 @@ class ScriptedModel:
         key: Callable[[Request], str] | None = None,
         policy: Callable[[Request], Step | Awaitable[Step]] | None = None,
         embed: Callable[[str], Sequence[float]] | None = None,
+        models: Status | None = None,
         latency: float = 0.0,
     ) -> None:
         self.requests: list[Request] = []
@@ -191,6 +192,7 @@ class ScriptedModel:
         self._key = key
         self._policy = policy
         self._embed = embed or _vector
+        self._listing = models
         self._arrived = asyncio.Condition()
         self._resets_before = 0
         self._runner: web.AppRunner | None = None
@@ -234,6 +236,8 @@ class ScriptedModel:
             raise AssertionError(f"steps that nobody asked for: {left}")
 
     async def _models(self, _: web.Request) -> web.Response:
+        if self._listing is not None:
+            return _error(self._listing)
         return web.json_response({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
 
     async def _embeddings(self, request: web.Request) -> web.Response:

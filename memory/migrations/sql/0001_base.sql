@@ -85,7 +85,8 @@ CREATE TABLE conversations (
   fifo_start      bigint NOT NULL DEFAULT 1,     -- position at which the FIFO queue begins
   next_position   bigint NOT NULL DEFAULT 1,
   warned          boolean NOT NULL DEFAULT false,-- memory pressure was announced since the last flush
-  UNIQUE (agent_id, place_id)
+  UNIQUE (agent_id, place_id),
+  UNIQUE (agent_id, id)
 );
 
 -- Inbox, turns, outbox --------------------------------------------------------------------------------
@@ -117,6 +118,7 @@ CREATE TABLE events (
   agent_id   bigint NOT NULL REFERENCES agents ON DELETE CASCADE,
   seq        bigint NOT NULL,
   place_id   bigint NOT NULL REFERENCES places,
+  visibility text NOT NULL CHECK (visibility IN ('direct', 'private', 'public')),  -- of the place when it was said
   kind       text NOT NULL,
   origin     text NOT NULL CHECK (origin IN ('person', 'timed', 'admin')),
   source     text NOT NULL,                      -- the platform or machine that the key is unique in
@@ -165,7 +167,7 @@ CREATE INDEX ON outbox (agent_id);
 CREATE TABLE messages (
   id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   agent_id        bigint NOT NULL REFERENCES agents ON DELETE CASCADE,
-  conversation_id bigint NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  conversation_id bigint NOT NULL,
   place_id        bigint NOT NULL REFERENCES places,
   visibility      text NOT NULL CHECK (visibility IN ('direct', 'private', 'public')),
   shareable       boolean NOT NULL DEFAULT false,
@@ -183,7 +185,9 @@ CREATE TABLE messages (
   searchable      boolean NOT NULL,
   created_at      timestamptz NOT NULL,
   tsv             tsvector GENERATED ALWAYS AS (search_vector(author_name, content)) STORED,
-  UNIQUE (conversation_id, position)
+  UNIQUE (conversation_id, position),
+  -- With the agent, so that no row hangs on another agent's conversation.
+  FOREIGN KEY (agent_id, conversation_id) REFERENCES conversations (agent_id, id) ON DELETE CASCADE
 );
 CREATE INDEX ON messages (agent_id, created_at);
 CREATE INDEX ON messages (author_id) WHERE kind = 'quote';
@@ -290,7 +294,7 @@ CREATE TABLE memory_log (
   at        timestamptz NOT NULL,
   actor     text NOT NULL CHECK (actor IN ('agent', 'person', 'admin', 'operator', 'system')),
   action    text NOT NULL,                       -- the function or command, never words of a person
-  target    text NOT NULL CHECK (target IN ('working_context', 'passage', 'message', 'summary', 'conversation', 'everything')),
+  target    text NOT NULL CHECK (target IN ('working_context', 'passage', 'message', 'summary', 'conversation', 'timer', 'everything')),
   target_id bigint,
   turn_id   bigint
 );
@@ -424,7 +428,8 @@ GRANT USAGE ON SCHEMA keepsake TO keepsake_bot;
 GRANT SELECT ON agents, identities, places, conversations, turns, events, outbox, messages, documents, passages,
   working_context, embeddings, embedding_models, unembedded, sources, memory_log, memory_log_content, timers, usage, spending
   TO keepsake_bot;
-GRANT UPDATE ON agents, conversations, turns, events, outbox, messages, passages, working_context, timers, identities TO keepsake_bot;
+GRANT UPDATE (version, paused, timezone, locale) ON agents TO keepsake_bot;
+GRANT UPDATE ON conversations, turns, events, outbox, messages, passages, working_context, timers TO keepsake_bot;
 GRANT INSERT ON conversations, turns, outbox, messages, documents, passages, working_context, embeddings, unembedded, sources,
   memory_log, memory_log_content, timers, usage TO keepsake_bot;
 GRANT DELETE ON messages, documents, passages, working_context, embeddings, unembedded, sources, memory_log_content, timers TO keepsake_bot;

@@ -30,10 +30,12 @@ END $$;
 CREATE FUNCTION place_of(p_platform text, p_realm text, p_workspace text, p_external text, p_kind text, p_name text,
                          p_parent text, p_agent bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE place bigint; parent bigint; old_kind text; owner bigint;
+DECLARE place bigint; parent bigint; old_kind text; owner bigint; parent_kind text;
 BEGIN
   IF p_parent IS NOT NULL THEN
-    SELECT id INTO parent FROM places WHERE platform = p_platform AND realm = p_realm AND external_id = p_parent;
+    SELECT id, kind INTO parent, parent_kind FROM places WHERE platform = p_platform AND realm = p_realm AND external_id = p_parent;
+    -- A thread is never wider than its channel, whatever is said of it.
+    IF p_kind = 'public' AND parent_kind <> 'public' THEN p_kind := parent_kind; END IF;
   END IF;
   owner := CASE WHEN p_kind = 'direct' THEN p_agent END;
   SELECT id, kind INTO place, old_kind FROM places
@@ -115,8 +117,9 @@ BEGIN
   IF NOT FOUND OR EXISTS (SELECT 1 FROM erased_events WHERE hash = p_erased AND until > p_now) THEN
     RETURN QUERY SELECT NULL::bigint, false; RETURN;
   END IF;
-  INSERT INTO events (agent_id, seq, place_id, kind, origin, source, idem, payload, burst_ms, created_at)
-    VALUES (p_agent, a.next_seq, p_place, p_kind, p_origin, p_source, p_idem, p_payload, p_burst_ms, p_now)
+  INSERT INTO events (agent_id, seq, place_id, visibility, kind, origin, source, idem, payload, burst_ms, created_at)
+    VALUES (p_agent, a.next_seq, p_place, (SELECT p.kind FROM places p WHERE p.id = p_place), p_kind, p_origin, p_source, p_idem, p_payload,
+            p_burst_ms, p_now)
     ON CONFLICT (source, idem) DO NOTHING RETURNING id INTO new_id;
   IF new_id IS NULL THEN
     RETURN QUERY SELECT NULL::bigint, false; RETURN;
@@ -185,6 +188,8 @@ BEGIN
            bool_and(place_id = first.place_id AND origin = first.origin AND (kind = first.kind OR (kind <> 'retry' AND first.kind <> 'retry')))
              OVER (ORDER BY seq) AS same
     FROM events WHERE agent_id = p_agent AND status = 0 ORDER BY seq LIMIT p_limit) r WHERE r.same;
+  -- A clock that was set back must not keep anybody waiting for longer than a burst may last.
+  ready := least(ready, p_now + p_burst_cap_ms * interval '1 ms');
   IF alive AND ready > p_now THEN
     RETURN QUERY SELECT a.epoch + 1, NULL::bigint, NULL::bigint, false, ready; RETURN;
   END IF;

@@ -45,7 +45,7 @@ async def test_turn_overhead_times_the_same_request_in_all_programs(running: Ser
 
 async def test_throughput_counts_turns_commits_and_memory(running: Servers, locomo: Path) -> None:
     measured, engine = await throughput.run(
-        running, texts_of(locomo), agents=4, rounds=1, prompts=(1_000,), latency=0.05, say=quiet
+        running, texts_of(locomo), agents=4, rounds=1, slices=1, prompts=(1_000,), latency=0.05, say=quiet
     )
     [one] = measured
     assert one.ours > 0

@@ -42,12 +42,26 @@ async def test_a_message_takes_along_what_was_made_of_it(desk: Opener, db: Datab
             "SELECT id, turn_id FROM messages WHERE content LIKE '%%called Biscuit%%' AND role = 'user'"
         )
         said = await one.type(f"/memory forget m{message['id']}")
-        assert "1 entry of the working context, 1 passage" in said
+        assert "1 entry of the working context, 1 passage, 1 reply of mine" in said
         assert await everywhere(urls.owner, WORD) == []
         left = await one.talk.rows("SELECT content FROM messages WHERE kind = 'message' ORDER BY id")
-        assert [row["content"] for row in left] == ["Noted.", "Nothing special today.", "Noted."]
+        assert [row["content"] for row in left] == ["Nothing special today.", "Noted."]
         logged = await one.talk.rows("SELECT actor, action, target, target_id FROM memory_log ORDER BY id DESC LIMIT 1")
         assert logged == [{"actor": "person", "action": "/memory forget", "target": "message", "target_id": message["id"]}]
+
+
+async def test_a_reply_that_repeats_the_message_goes_with_it(desk: Opener, db: Database, urls: Urls) -> None:
+    async with desk(reply(f"{WORD} is a fine name for a dog."), reply(f"As I said: {WORD} is a fine name.")) as one:
+        await one.talk.hear("My dog has a name, guess it.")
+        [message] = await one.talk.rows("SELECT id FROM messages WHERE role = 'user'")
+        said = await one.type(f"/memory forget m{message['id']}")
+        assert said == f"Forgotten: m{message['id']}, and what was made of it: 1 reply of mine."
+        assert await everywhere(urls.owner, WORD) == []
+        # The other way round the question stays.
+        await one.talk.hear("What did you say?")
+        [answer] = await one.talk.rows("SELECT id FROM messages WHERE role = 'assistant'")
+        assert await one.type(f"/memory forget m{answer['id']}") == f"Forgotten: m{answer['id']}."
+        assert [row["content"] for row in await one.talk.rows("SELECT content FROM messages")] == ["What did you say?"]
 
 
 async def test_an_entry_goes_with_its_calls_and_the_message_stays(desk: Opener, db: Database, urls: Urls) -> None:
@@ -103,7 +117,7 @@ async def test_everything_is_erased_and_proven(desk: Opener, db: Database, urls:
         [event] = await one.talk.rows("SELECT idem FROM events")
         said = await one.type("/memory forget everything yes")
         assert "found nothing left" in said
-        assert "1 entries of the working context" in said
+        assert "1 entry of the working context" in said
         assert await everywhere(urls.owner, WORD) == []
         # A late redelivery of the erased message brings nobody back.
         late = Incoming("message", one.talk.person, one.talk.place, str(event["idem"]), one.talk.at, f"My dog is called {WORD}.")
