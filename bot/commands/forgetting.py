@@ -5,6 +5,7 @@ words), the text of its event and reply, its summary, and the before and after t
 a running turn builds its prompt anew before it may commit. The log keeps that something was forgotten, not what.
 """
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,12 @@ async def forget(asking: Asking) -> str:
     if not found:
         return USAGE
     return await _one(asking, found[1], int(found[2]))
+
+
+REPEATED = 200
+"""Characters of a message's beginning by which its repetitions are found."""
+SHORTEST = 8
+"""Shorter messages (`yes`) stand in too much that has nothing to do with them."""
 
 
 @dataclass(slots=True)
@@ -117,7 +124,15 @@ async def with_derived(connection: Connection, kind: str, number: int, turn: int
 
 async def erase_rows(connection: Connection, gone: Gone) -> None:
     """Delete rows with everything that repeats their words, in the caller's transaction."""
+    gone.turns |= await _repeating(connection, gone)
     messages, turns, summaries = list(gone.messages), list(gone.turns), list(gone.summaries)
+    # What was made in those turns keeps its words in the log even where it is gone already; a timer keeps its purpose.
+    await connection.execute(
+        """DELETE FROM memory_log_content WHERE log_id IN (SELECT l.id FROM memory_log l WHERE l.turn_id = ANY(%s) OR EXISTS (
+             SELECT 1 FROM memory_log made WHERE made.turn_id = ANY(%s) AND made.target = l.target AND made.target_id = l.target_id))""",
+        (turns, turns),
+    )
+    await connection.execute("DELETE FROM timers WHERE turn_id = ANY(%s)", (turns,))
     # Calls and results leave together, so that no call stays without its result.
     await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (turns,))
     await connection.execute("UPDATE messages SET calls = NULL WHERE turn_id = ANY(%s) AND calls IS NOT NULL", (turns,))
@@ -147,6 +162,30 @@ async def erase_rows(connection: Connection, gone: Gone) -> None:
     await connection.execute("DELETE FROM working_context WHERE id = ANY(%s)", (list(gone.entries),))
     await connection.execute("DELETE FROM passages WHERE id = ANY(%s)", (list(gone.passages),))
     await connection.execute("DELETE FROM messages WHERE id = ANY(%s)", (messages,))
+
+
+async def _repeating(connection: Connection, gone: Gone) -> set[int]:
+    """The turns whose calls, results or thoughts repeat what is forgotten: what a person said, and what was written of it in its turn."""
+    cursor = await connection.execute(
+        """SELECT content FROM messages WHERE id = ANY(%s) AND role = 'user' UNION ALL
+           SELECT c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE l.turn_id = ANY(%s) AND c.after IS NOT NULL""",
+        (list(gone.messages), list(gone.turns)),
+    )
+    heads = [row["content"][:REPEATED] for row in await cursor.fetchall() if len(row["content"]) >= SHORTEST]
+    # Results hold texts as JSON, calls hold JSON in JSON.
+    forms = [form for head in heads for form in (head, _escaped(head), _escaped(_escaped(head)))]
+    if not forms:
+        return set()
+    cursor = await connection.execute(
+        """SELECT DISTINCT turn_id FROM messages WHERE turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
+             AND EXISTS (SELECT 1 FROM unnest(%s::text[]) form WHERE position(form IN content) > 0 OR position(form IN calls::text) > 0)""",
+        (forms,),
+    )
+    return {row["turn_id"] for row in await cursor.fetchall()}
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _account(kind: str, number: int, gone: Gone) -> str:

@@ -139,3 +139,24 @@ async def test_not_even_the_place_names_an_erased_person(desk: Opener, urls: Url
         await one.talk.hear("Hello.")
         await one.type("/memory forget everything yes")
         assert await everywhere(urls.owner, "ada") == []
+
+
+async def test_a_message_takes_along_what_later_turns_repeated_of_it(desk: Opener, db: Database, urls: Urls) -> None:
+    """A later search showed it, an entry made of it was removed before, a timer was set in its turn."""
+    secret = f"My dog is called {WORD}."
+    entry = call("working_context_append", section="key_facts", content=f"Dog: {WORD}.", reason=f"said {WORD}")
+    timer = call("set_timer", purpose=f"feed {WORD}", in_minutes=60)
+    found = call("recall_storage_search", query="dog")
+    steps = (
+        reply("Noted.", entry, timer),
+        reply(None, found),
+        DONE,
+        reply("Removed.", call("working_context_remove", content=f"Dog: {WORD}.")),
+    )
+    async with desk(*steps) as one:
+        await one.talk.hear(secret)
+        await one.talk.hear("which pet do I have?")
+        await one.talk.hear("forget that fact")
+        [message] = await one.talk.rows("SELECT id FROM messages WHERE content = %s", (secret,))
+        await one.type(f"/memory forget m{message['id']}")
+        assert await everywhere(urls.owner, WORD) == []
