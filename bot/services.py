@@ -4,6 +4,7 @@ Whatever cannot be reached is one `StartError` that names its key in the configu
 """
 
 import asyncio
+import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,8 +34,12 @@ from memory.embedding import Embedder, EndpointEmbedder, LocalEmbedder, Meaning,
 from memory.embedding_filler import use_model
 from memory.spending import Budgets, Limits, Price
 
+log = logging.getLogger(__name__)
+
 Progress = Callable[[str], None]
 KEY_FILE = "erasure.key"
+WATCH_EVERY = 5.0
+"""Seconds between two looks at the servers inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,8 @@ async def addresses(loaded: Loaded, progress: Progress) -> AsyncIterator[Address
         yield Addresses(config.database.url, config.redis.url, False, False)
         return
     lease = await asyncio.to_thread(embedded.attach, loaded.data, progress=progress)
+    held = [lease]
+    watcher = asyncio.create_task(_watch(loaded.data, held))
     try:
         if not config.database.url:
             await asyncio.to_thread(_migrate_inside, lease.servers.owner_url, progress)
@@ -118,8 +125,28 @@ async def addresses(loaded: Loaded, progress: Progress) -> AsyncIterator[Address
             alone=not config.database.url and len(living(lease.folder.leases)) == 1,
         )
     finally:
+        watcher.cancel()
+        await asyncio.wait({watcher})
         # In a thread, and to the end even when the loop is being cancelled: the last one stops the servers.
-        await asyncio.shield(asyncio.to_thread(lease.release))
+        for each in held:
+            await asyncio.shield(asyncio.to_thread(each.release))
+
+
+async def _watch(data: Path, held: list[embedded.Lease]) -> None:
+    """Start the servers inside again when one of them died under us: a kill, no memory left. Two looks in a row must fail."""
+    missed = 0
+    while True:
+        await asyncio.sleep(WATCH_EVERY)
+        missed = 0 if await asyncio.to_thread(embedded.answer, held[0]) else missed + 1
+        if missed < 2:
+            continue
+        try:
+            held.append(await asyncio.to_thread(embedded.attach, data))
+        except embedded.EmbeddedError as error:
+            log.error("the servers inside cannot be started again: %s", str(error)[:80])
+        else:
+            log.warning("the servers inside had died and were started again")
+        missed = 0
 
 
 def _migrate_inside(owner_url: str, progress: Progress) -> None:

@@ -51,7 +51,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/memory forget", "forget one thing by its number, or everything", "/memory forget m12", "forget", forgetting.forget),
     Command("/memory export", "everything I keep of you, as JSON and to read", "/memory export", "export", exporting.export),
     Command("/stop", "stop the answer that is being made", "/stop", "stop", conversation.stop),
-    Command("/retry", "answer my last message again", "/retry", "retry", conversation.retry),
+    Command("/retry", "answer your last message again", "/retry", "retry", conversation.retry),
     Command("/fresh", "begin a new conversation without forgetting", "/fresh", "fresh", conversation.fresh),
     Command("/whoami", "whom I take you for, and what I may use here", "/whoami", "help", status.whoami),
     Command("/status", "how I am: model, memory, what waits", "/status", "status", status.status),

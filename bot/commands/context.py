@@ -17,6 +17,11 @@ from memory.embedding import QueryVector
 NOBODY = "I know nothing about you yet: there is nothing to show."
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 timer`, `2 timers`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 class CommandRefused(Exception):
     """A command that cannot be done; the text is for the person."""
 
@@ -59,6 +64,11 @@ class Asking:
     def own_direct(self) -> bool:
         """In a direct message, where a person sees all that is theirs."""
         return self.where.kind == "direct"
+
+    @property
+    def about_another(self) -> bool:
+        """An operator asks about somebody else: the answer is not for the person whose memory it is."""
+        return self.actor.person != self.person.author_id
 
     def allowed(self, action: access.Action) -> access.Verdict:
         """The authoriser's word. Raises CommandRefused."""

@@ -21,7 +21,8 @@ async def export(asking: Asking) -> str:
     name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', asking.person.user_id)[:40]}-{now:%Y%m%d-%H%M%S}"
     folder = asking.parts.data / "exports"
     written = [write(folder / f"{name}.json", data), write(folder / f"{name}.md", readable)]
-    return "Everything I keep of you, for you alone to read:\n" + "\n".join(f"  {path}" for path in written)
+    of = f"Everything that is kept of {asking.person.author_id}" if asking.about_another else "Everything I keep of you"
+    return f"{of}, for you alone to read:\n" + "\n".join(f"  {path}" for path in written)
 
 
 def write(path: Path, text: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from bot.commands.context import Asking, CommandRefused
+from bot.commands.context import Asking, CommandRefused, counted
 from bot.commands.memory import brief
 from memory import log
 from memory.db import Connection, value
@@ -194,7 +194,7 @@ def _account(kind: str, number: int, gone: Gone) -> str:
         len(gone.passages - ({number} if kind == "a" else set())),
     )
     also = [
-        f"{count} {one if count == 1 else many}"
+        counted(count, one, many)
         for count, one, many in (
             (entries, "entry of the working context", "entries of the working context"),
             (passages, "passage", "passages"),
@@ -235,7 +235,7 @@ async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
         raise CommandRefused(f"The erasure is incomplete: {rest} rows are left. Tell the operator, and ask again.")
     total = sum(counts.values())
     shown = ", ".join(
-        f"{counts[table]} {one if counts[table] == 1 else many}"
+        counted(counts[table], one, many)
         for table, one, many in (
             ("messages", "message", "messages"),
             ("working_context", "entry of the working context", "entries of the working context"),
@@ -247,6 +247,6 @@ async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
         if counts.get(table)
     )
     return (
-        f"Everything is erased: {total} rows{f' ({shown})' if shown else ''}. I looked again in {len(left)} tables and found "
-        f"nothing left.{cached} If you write to me again, we begin as strangers."
+        f"Everything is erased: {counted(total, 'row')}{f' ({shown})' if shown else ''}. I looked again in {len(left)} tables and found "
+        f"nothing left.{cached}" + ("" if asking.about_another else " If you write to me again, we begin as strangers.")
     )

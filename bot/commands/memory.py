@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Any
 
-from bot.commands.context import NOBODY, Asking
+from bot.commands.context import NOBODY, Asking, counted
 from memory import archival_storage, recall_storage
 from memory.db import Connection, value
 from memory.search import Query
@@ -28,7 +28,7 @@ async def view(asking: Asking) -> str:
         return NOBODY
     zone = await asking.zone()
     async with asking.parts.db.agent(asking.agent, asking.place, everything=verdict.everything) as connection:
-        lines = await _working_context(connection, zone)
+        lines = await _working_context(connection, zone, whose="the bot's" if asking.about_another else "my")
         lines += await _summaries(connection)
         lines += await _timers(connection, zone)
         lines += await _passages(connection, zone)
@@ -97,7 +97,7 @@ _SOURCES = """(SELECT array_agg(s.message_id ORDER BY s.message_id DESC) FROM
   (SELECT message_id FROM sources WHERE {} = x.id AND role = 'trigger' ORDER BY message_id DESC LIMIT 3) s) AS sources"""
 
 
-async def _working_context(connection: Connection, zone: tzinfo) -> list[str]:
+async def _working_context(connection: Connection, zone: tzinfo, *, whose: str) -> list[str]:
     rows = await _rows(
         connection,
         f"""SELECT x.id, x.section, x.content, x.updated_at AS at, p.kind AS place_kind, p.name AS place_name,
@@ -106,7 +106,7 @@ async def _working_context(connection: Connection, zone: tzinfo) -> list[str]:
             ORDER BY array_position(%s::text[], x.section), x.id""",  # noqa: S608
         (list(SECTIONS),),
     )
-    lines = ["Working context (always before my eyes)"]
+    lines = [f"Working context (always before {whose} eyes)"]
     section = ""
     for row in rows:
         if row["section"] != section:
@@ -177,8 +177,9 @@ async def _totals(connection: Connection, zone: tzinfo) -> str:
         )
     )[0]
     since = f" since {when(row['since'], zone)}" if row["since"] else ""
-    documents = f", {row['documents']} documents" if row["documents"] else ""
-    return f"Recall storage: {row['messages']} messages{since}. Archival storage: {row['passages']} passages{documents}."
+    documents = f", {counted(row['documents'], 'document')}" if row["documents"] else ""
+    messages, passages = counted(row["messages"], "message"), counted(row["passages"], "passage")
+    return f"Recall storage: {messages}{since}. Archival storage: {passages}{documents}."
 
 
 async def note_act(connection: Connection, action: str, asking_role: str, agent: int, at: datetime) -> None:

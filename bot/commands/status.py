@@ -1,6 +1,6 @@
 """/status: how the bot is, in a few lines, without anything of other people."""
 
-from bot.commands.context import Asking
+from bot.commands.context import Asking, counted
 from bot.health import Service
 
 
@@ -45,7 +45,8 @@ async def status(asking: Asking) -> str:
             ).fetchone()
         assert row is not None
         lines.append(
-            f"you: {row['messages']} messages remembered, {row['waiting']} waiting for an answer, {row['unsent']} answers unsent"
+            f"you: {counted(row['messages'], 'message')} remembered, {row['waiting']} waiting for an answer, "
+            f"{counted(row['unsent'], 'answer')} unsent"
         )
         if row["dead"]:
             lines.append(f"dead letters: {row['dead']} of your messages could not be answered; the operator can replay them")

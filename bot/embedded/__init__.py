@@ -15,6 +15,6 @@ Everything here blocks; call it before the event loop runs, or in a thread.
 
 from bot.embedded.errors import EmbeddedError
 from bot.embedded.provision import provision
-from bot.embedded.supervisor import Lease, Servers, attach, servers
+from bot.embedded.supervisor import Lease, Servers, answer, attach, servers
 
-__all__ = ["EmbeddedError", "Lease", "Servers", "attach", "provision", "servers"]
+__all__ = ["EmbeddedError", "Lease", "Servers", "answer", "attach", "provision", "servers"]

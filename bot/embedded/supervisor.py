@@ -72,6 +72,12 @@ def servers(data: Path, *, progress: Progress = _silent) -> Iterator[Servers]:
         held.release()
 
 
+def answer(held: Lease) -> bool:
+    """Whether both servers of a lease answer now; changes nothing."""
+    pair = _Pair.of(held.folder, _account(held.folder, None))
+    return pair.postgres.answers() and pair.redis.answers()
+
+
 def attach(data: Path, *, progress: Progress = _silent, mode: Mode | None = None) -> Lease:
     """Find the servers of a data folder running, or start them; make everything at the first start.
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import pytest
 from typer.main import get_command
 
 from bot import cli
+from bot.embedded import Servers
 from tests.conftest import Urls
 from tests.scenarios.terminal import environment, run
 from tests.servers.model import unused_port
@@ -104,6 +106,24 @@ async def test_a_backup_that_is_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+async def test_the_data_folder_is_private_also_without_servers_in_it(tmp_path: Path, urls: Urls, cluster: Servers) -> None:
+    external = {"KEEPSAKE__DATABASE__URL": urls.bot, "KEEPSAKE__REDIS__URL": cluster.redis_url}
+    code, _, err = await run(tmp_path / "data", "users", **external)
+    assert code == 0, err
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_budget_that_is_too_small_names_the_least(data: Path) -> None:
+    small = {"KEEPSAKE__CONTEXT__BUDGET": "3000"}
+    code, _, err = await run(data, "chat", user="budget", **small)
+    assert code == 2
+    least = re.search(r"Raise context.budget to (\d+)", err)
+    assert least, err
+    small["KEEPSAKE__CONTEXT__BUDGET"] = least[1]
+    code, _, err = await run(data, "chat", user="budget", **small)
+    assert code == 0, err
+
+
 async def test_an_external_database_that_was_never_prepared(data: Path, urls: Urls) -> None:
     parts = urlsplit(urls.bot)
     missing = urlunsplit(parts._replace(path="/not_there"))
@@ -153,6 +173,7 @@ async def test_the_operators_day(data: Path) -> None:
     assert code == 0, err
     assert "Name: Ada" in out
     assert "operator: memory view" in out
+    assert "before the bot's eyes" in out
 
     code, out, err = await run(data, "memory", "view", "nobody")
     assert code == 2
@@ -160,6 +181,7 @@ async def test_the_operators_day(data: Path) -> None:
 
     code, out, err = await run(data, "memory", "export", "console::ada")
     assert code == 0, err
+    assert out.startswith("Everything that is kept of console::ada")
     written = next(line for line in out.splitlines() if line.endswith(".json")).strip()
     with open(written, encoding="utf-8") as file:  # noqa: ASYNC230 - a test, and instant
         assert json.load(file)["working_context"]
@@ -173,6 +195,7 @@ async def test_the_operators_day(data: Path) -> None:
     code, out, err = await run(data, "memory", "delete", "ada", "--yes")
     assert code == 0, err
     assert "found nothing left" in out
+    assert "If you write" not in out, "said to the operator, who is somebody else"
     assert (await run(data, "users"))[1].strip() == "Nobody yet."
 
     code, out, err = await run(data, "restore", str(data.parent / "saved.dump"), "--replace")

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +9,7 @@ import pytest
 
 from bot import doctor
 from bot.config import Loaded, load
-from bot.doctor import Chain, verdict
+from bot.doctor import Chain, Mode, verdict
 from bot.endpoint import address
 from bot.findings import Finding
 from bot.llm import ModelClient
@@ -47,7 +46,7 @@ def able(request: Request) -> Step:
 def choosing(loaded: Loaded, calls: str) -> Loaded:
     """The configuration with another `model.calls`."""
     model = loaded.config.model.model_copy(update={"calls": calls})
-    return replace(loaded, config=loaded.config.model_copy(update={"model": model}))
+    return Loaded(loaded.config.model_copy(update={"model": model}), loaded.home, loaded.file_values)
 
 
 async def findings(loaded: Loaded, policy: object, *, calls: Literal["auto", "native", "schema"] = "auto") -> list[Finding]:
@@ -149,7 +148,7 @@ def test_a_remedy_names_the_address_without_credentials() -> None:
         (Chain(0, False), "refused", "auto", False, "Choose another model.chat."),
     ],
 )
-def test_the_verdict(native: Chain | str, schema: Chain | str, configured: str, well: bool, said: str) -> None:
+def test_the_verdict(native: Chain | str, schema: Chain | str, configured: Mode, well: bool, said: str) -> None:
     last = verdict({"native": native, "schema": schema}, configured, "m")[-1]
     assert last.well is well
     assert said in f"{last.what} {last.remedy}"

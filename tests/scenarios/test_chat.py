@@ -240,3 +240,14 @@ def endpoint(model: ScriptedModel) -> dict[str, str]:
 def logs_in(data: Path) -> list[bytes]:
     """The contents of every log in the data folder."""
     return [file.read_bytes() for file in data.rglob("*") if file.is_file() and (file.suffix == ".log" or "logs" in file.parts)]
+
+
+async def test_the_database_inside_that_died_is_started_again_under_the_chat(data: Path) -> None:
+    async with terminal(data, "phoenix") as chat:
+        await chat.say("My name is Fenella.")
+        await chat.hear_until("Fenella")
+        postmaster = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
+        os.kill(postmaster, signal.SIGKILL)
+        await chat.say("What is my name?")
+        await chat.hear_until("Fenella")
+        await chat.leave()

@@ -21,7 +21,7 @@ async def test_view_shows_sections_sources_and_totals(desk: Opener) -> None:
     assert "direct message; m" in shown
     assert "30 Nov 2026 08:01" in shown
     assert "The garden plan: roses by the wall. [garden]" in shown
-    assert "Recall storage: 4 messages since 30 Nov 2026 08:01. Archival storage: 1 passages." in shown
+    assert "Recall storage: 4 messages since 30 Nov 2026 08:01. Archival storage: 1 passage." in shown
 
 
 async def test_search_finds_both_and_pages(desk: Opener) -> None:
