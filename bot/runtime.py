@@ -178,7 +178,11 @@ class Runtime:
         pressure = Pressure(services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=now)
         share = pressure.fixed_share()
         if share > config.context.fixed_limit:
-            least = ceil(share * pressure.window() / config.context.fixed_limit) + config.context.reply_reserve
+            context = config.context
+            # Rounded up to the next hundred: the window is rounded down, and so is what the model's margin leaves of it.
+            least = (
+                ceil((share * (context.budget - context.reply_reserve) / context.fixed_limit + context.reply_reserve) / 100) * 100
+            )
             raise StartError(
                 f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
                 f"({config.context.fixed_limit:.0%}). Raise context.budget to {least}, or shorten the persona."
