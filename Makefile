@@ -37,7 +37,7 @@ $(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
 	@touch $@
 
 test: $(VENV)/.ready-dev ## run all tests
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest -n auto $(TESTS)
 
 lint: $(VENV)/.ready-dev ## style, types, formatting
 	@$(BIN)/ruff check .

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 
 def environment(data: Path, user: str, more: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -26,11 +26,12 @@ def test_a_strange_folder_and_a_file_are_refused(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["holiday.jpg"]
 
 
-@pytest.mark.skipif(ROOT, reason="root writes everywhere")
 def test_an_unwritable_place_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
+    place = Path("/proc") if ROOT else tmp_path  # where not even root can make a folder
+    if not ROOT:
+        tmp_path.chmod(0o500)
     with pytest.raises(EmbeddedError, match="cannot be used"):
-        attach(tmp_path / "data")
+        attach(place / "data")
 
 
 @needs_root
