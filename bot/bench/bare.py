@@ -79,6 +79,6 @@ async def bare_pool(owner: Owner, url: str, size: int) -> AsyncIterator[AsyncCon
     async def configure(connection: Any) -> None:
         await connection.set_autocommit(True)
 
-    async with AsyncConnectionPool(url, min_size=2, max_size=size, configure=configure, open=False) as pool:
+    async with AsyncConnectionPool(url, min_size=2, max_size=size, configure=configure, open=False, timeout=600) as pool:
         await asyncio.wait_for(pool.wait(), 10)
         yield pool

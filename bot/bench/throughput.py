@@ -202,7 +202,9 @@ async def run(
         measured = []
         for prompt in prompts:
             measured.append(await measure(running, model, owner, said, prompt, agents, rounds, slices, latency))
-            say(f"{prompt:,} tokens measured")
+            rates = measured[-1]
+            bares = ", ".join(f"{name} {rate:.0f}/s" for name, rate in rates.bare.items())
+            say(f"{prompt:,} tokens: ours {rates.ours:.0f}/s, {bares}; {rates.kilobytes:.0f} KB a waiting turn")
         return measured, await engine_rate(running, agents, rounds)
 
 
