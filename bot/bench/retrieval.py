@@ -75,7 +75,7 @@ class Answer:
 
 def read(path: Path) -> list[Chat]:
     """The chats of a LoCoMo file, or of all such files in a folder. Raises ValueError when there are none."""
-    paths = sorted(path.glob("locomo*.json")) if path.is_dir() else [path]
+    paths = sorted(path.rglob("locomo*.json")) if path.is_dir() else [path]
     if not paths or not all(each.is_file() for each in paths):
         raise ValueError(f"no LoCoMo file (locomo*.json) at {path}")
     return [_chat(sample) for each in paths for sample in json.loads(each.read_text(encoding="utf-8"))]
