@@ -111,7 +111,7 @@ BEGIN
     ), reckoned AS (
       SELECT s.*, coalesce(s.closeness, %8$s(s.closeness) OVER ()) AS reckoned FROM scored s
     ), blended AS (
-      SELECT r.*, coalesce((r.reckoned - avg(r.reckoned) OVER every) / nullif(stddev_pop(r.reckoned) OVER every, 0), 0) AS z_meaning,
+      SELECT r.*, coalesce((r.reckoned - avg(r.closeness) OVER every) / nullif(stddev_pop(r.closeness) OVER every, 0), 0) AS z_meaning,
              coalesce((r.words - avg(r.words) OVER every) / nullif(stddev_pop(r.words) OVER every, 0), 0) AS z_words
       FROM reckoned r WINDOW every AS ()
     ), own AS (
