@@ -30,7 +30,10 @@ class PlaceOf:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who acted, as the platform names them; `timezone` is an IANA name where the platform knows it."""
+    """Who acted, as the platform names them; `timezone` is an IANA name where the platform knows it.
+
+    `roles` are the ids of the roles that the platform says they have now in the workspace they act in; filled for commands only.
+    """
 
     platform: str
     realm: str
@@ -38,6 +41,7 @@ class Person:
     name: str
     locale: str | None = None
     timezone: str | None = None
+    roles: tuple[str, ...] = ()
 
     @property
     def author_id(self) -> str:
@@ -93,6 +97,27 @@ class TryLater(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """Runs the command `line` when it is pressed, for the person it was made for alone.
+
+    `ask`: what is asked for first, and then appended to the line (empty: nothing).
+    """
+
+    label: str
+    line: str
+    style: Literal["plain", "good", "danger"] = "plain"
+    ask: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command says, in Markdown, to the asker alone; with the buttons that lead on."""
+
+    text: str
+    buttons: tuple[Button, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """People edited a message or deleted some, in one place. `text` None: deleted. Who did it does not matter: the platform says it is so."""
 
@@ -120,8 +145,11 @@ class Bot(Protocol):
         """Take an event in durably; True when it was new. Returns only after the commit, so that the platform can be acknowledged."""
         ...
 
-    async def command(self, person: Person, place: PlaceOf, line: str) -> str | None:
-        """Run a chat command line (`/memory view`) for a person at a place; None when the text is no command."""
+    async def command(self, person: Person, place: PlaceOf, line: str, *, made_for: str | None = None) -> Answer | None:
+        """Run a chat command line (`/memory view`) for a person at a place; None when the text is no command.
+
+        `made_for`: for a pressed button, the `author_id` of the person it was made for; for anybody else it does nothing but say so.
+        """
         ...
 
     async def newest(self, platform: str, since: datetime) -> Sequence[Newest]:

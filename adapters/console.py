@@ -22,7 +22,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from adapters.base import Bot, Incoming, Outgoing, Person, PlaceOf, TryLater
+from adapters.base import Answer, Bot, Incoming, Outgoing, Person, PlaceOf, TryLater
 
 PLATFORM = "console"
 LIMIT = 1_000_000
@@ -150,7 +150,7 @@ class ConsoleAdapter:
         self._working = 0
         self._session: PromptSession[str] | None = None
         self._left = asyncio.Event()
-        self._stop: Callable[[], Awaitable[str | None]] | None = None
+        self._stop: Callable[[], Awaitable[Answer | None]] | None = None
         self._stopping: asyncio.Future[None] | None = None
 
     @property
@@ -207,8 +207,9 @@ class ConsoleAdapter:
         elif self._stop is not None and (self._stopping is None or self._stopping.done()):
             self._stopping = asyncio.ensure_future(self._stop_now(self._stop))
 
-    async def _stop_now(self, stop: Callable[[], Awaitable[str | None]]) -> None:
-        self._print(await stop() or "Nothing is running.")
+    async def _stop_now(self, stop: Callable[[], Awaitable[Answer | None]]) -> None:
+        answer = await stop()
+        self._print(answer.text if answer else "Nothing is running.")
 
     async def _take(self, line: str, bot: Bot) -> bool:
         """One line: nothing, a command, or a message. False when the person leaves."""
@@ -221,8 +222,8 @@ class ConsoleAdapter:
         if answer is None:
             key = f"{self.place.external_id}:{uuid4().hex}"
             await bot.receive(Incoming("message", self.person, self.place, key, datetime.now(UTC), text=text))
-        elif answer:
-            self._print(answer)
+        elif answer.text:
+            self._print(answer.text)
         return True
 
     def _prompt(self) -> str:

@@ -12,7 +12,7 @@ from math import ceil
 import psycopg
 from psycopg_pool import PoolTimeout
 
-from adapters.base import Adapter, Changed, Incoming, Newest, Person, PlaceOf
+from adapters.base import Adapter, Answer, Changed, Incoming, Newest, Person, PlaceOf
 from adapters.discord.settings import LIMIT
 from bot import changes, commands, prompts
 from bot.agent import Agent
@@ -104,13 +104,13 @@ class Runtime:
 
         return await patiently(look, INTAKE_PATIENCE)
 
-    async def command(self, person: Person, place: PlaceOf, line: str) -> str | None:
+    async def command(self, person: Person, place: PlaceOf, line: str, *, made_for: str | None = None) -> Answer | None:
         """A command line; None when it is none."""
         try:
-            return await commands.run(self.parts, person, place, line)
+            return await commands.run(self.parts, person, place, line, made_for=made_for)
         except (psycopg.OperationalError, PoolTimeout) as error:
             log.warning("a command failed: %s", type(error).__name__)
-            return AWAY
+            return Answer(AWAY)
 
     async def run(self, only: Collection[str], stop: asyncio.Event) -> None:
         """Run the named parts until `stop` is set or every adapter has ended by itself; then end in order: no new events, the

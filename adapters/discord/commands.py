@@ -110,7 +110,7 @@ class Commands:
         place = place_of(interaction.channel, channel, interaction.guild, interaction.guild_id)
         person = person_of(interaction.user, str(interaction.locale))
         said = await self._bot.command(person, place, line)
-        await _tell(interaction, said or "Done.", late=late)
+        await _tell(interaction, said.text if said else "Done.", late=late)
 
     async def failed(self, interaction: discord.Interaction[Any], error: app_commands.AppCommandError) -> None:
         """A body raised: the person is told that much, the log the class."""

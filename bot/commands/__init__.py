@@ -13,14 +13,14 @@ To add a command: write its body in the module of its subject and give it a line
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from adapters.base import Person, PlaceOf
-from bot.access import Action
+from adapters.base import Answer, Person, PlaceOf
+from bot.access import Action, Actor, Target, may
 from bot.commands import conversation, exporting, forgetting, memory, status
 from bot.commands.context import Asking, CommandRefused, Parts, ask, find_agent
 
 __all__ = ["COMMANDS", "Asking", "Command", "CommandRefused", "Parts", "ask", "find_agent", "help_text", "run"]
 
-Body = Callable[[Asking], Awaitable[str]]
+Body = Callable[[Asking], Awaitable[str | Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,18 @@ def find(line: str) -> tuple[Command | None, str]:
     return None, ""
 
 
-async def run(parts: Parts, person: Person, where: PlaceOf, line: str) -> str | None:
-    """Run a command line for a person at a place; None when the text is no command. What a person gets wrong is an answer, no error."""
+async def run(parts: Parts, person: Person, where: PlaceOf, line: str, *, made_for: str | None = None) -> Answer | None:
+    """Run a command line for a person at a place; None when the text is no command. What a person gets wrong is an answer, no error.
+
+    `made_for`: for a pressed button, the `author_id` of the person it was made for.
+    """
+    said = await _said(parts, person, where, line, made_for)
+    return Answer(said) if isinstance(said, str) else said
+
+
+async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_for: str | None) -> str | Answer | None:
+    if made_for is not None and not (verdict := may(Actor(person.author_id), "press", Target(made_for=made_for))).allowed:
+        return verdict.why
     line = line.strip()
     if not line.startswith("/"):
         return None

@@ -18,7 +18,7 @@ from datetime import datetime
 
 import pytest
 
-from adapters.base import Changed, Incoming, Newest, Outgoing, Person, PlaceOf, TryLater
+from adapters.base import Answer, Changed, Incoming, Newest, Outgoing, Person, PlaceOf, TryLater
 from adapters.console import ConsoleAdapter, Lines, printable, readable, wrapped
 from tests.waiting import until
 
@@ -91,9 +91,9 @@ class Bot:
         await self.adapter.send(Outgoing(len(self.events), "ada", f"re: {incoming.text[:20]}"))
         return True
 
-    async def command(self, person: Person, place: PlaceOf, line: str) -> str | None:
+    async def command(self, person: Person, place: PlaceOf, line: str, *, made_for: str | None = None) -> Answer | None:
         assert (person, place) == (ADA, PlaceOf("console", "", "", "ada", "direct"))
-        return "commanded" if line == "/do" else "" if line == "/silent" else None
+        return {"/do": Answer("commanded"), "/silent": Answer("")}.get(line)
 
     async def newest(self, platform: str, since: datetime) -> list[Newest]:
         raise AssertionError("a terminal has nothing to catch up")
@@ -165,7 +165,7 @@ async def test_the_contract() -> None:
 INTERACTIVE = """
 import asyncio, types
 import signal
-from adapters.base import Outgoing, Person
+from adapters.base import Answer, Outgoing, Person
 from adapters.console import ConsoleAdapter
 
 async def main():
@@ -182,7 +182,7 @@ async def main():
     async def command(person, place, line):
         if line == "/stop":
             stopped.set()
-            return "Stopped."
+            return Answer("Stopped.")
         return None
     tasks = []
     adapter = ConsoleAdapter(Person("console", "", "ada", "Ada"), "ada", name="Kee", settled=settled, lines=None)

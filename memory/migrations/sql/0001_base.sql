@@ -387,41 +387,46 @@ CREATE TRIGGER note_unembedded AFTER INSERT OR UPDATE OF content ON passages
 
 -- Row-level security ----------------------------------------------------------------------------------
 
-DO $$
+-- Binds a table of personal data to the agent, and to its places by `scope`: agent (every row of the agent), place (rows of places that
+-- are wholly usable) or shared (rule 5, for tables with visibility and shareable). Every later table of personal data goes through it.
+CREATE PROCEDURE protect(t text, scope text) LANGUAGE plpgsql AS $$
 DECLARE
-  t text;
   by_agent CONSTANT text := 'agent_id = (SELECT current_agent())';
   of_place CONSTANT text := by_agent || ' AND place_id = ANY ((SELECT whole_places())::bigint[])';
   by_rule5 CONSTANT text := by_agent || ' AND (place_id = ANY ((SELECT whole_places())::bigint[])'
     || ' OR (visibility = ''public'' AND place_id = ANY ((SELECT public_places())::bigint[]))'
     || ' OR (shareable AND place_id = ANY ((SELECT shared_places())::bigint[])))';
-  rule text;
-  written text;
+  rule CONSTANT text := CASE
+    WHEN t = 'agents' THEN 'id = (SELECT current_agent())'
+    WHEN t = 'places' THEN '(kind = ''public'' AND id = ANY ((SELECT public_places())::bigint[])) OR id = ANY ((SELECT whole_places())::bigint[]) OR id = ANY ((SELECT shared_places())::bigint[])'
+    WHEN scope = 'place' THEN of_place
+    WHEN scope = 'shared' THEN by_rule5
+    ELSE by_agent
+  END;
+  written CONSTANT text := CASE
+    WHEN t IN ('agents', 'places') THEN rule
+    WHEN scope IN ('place', 'shared') THEN by_agent || ' AND place_id = ANY ((SELECT writable_places())::bigint[])'
+    ELSE by_agent
+  END;
 BEGIN
-  FOREACH t IN ARRAY ARRAY['agents', 'identities', 'places', 'conversations', 'turns', 'events', 'outbox', 'messages',
-    'documents', 'passages', 'working_context', 'embeddings', 'unembedded', 'sources', 'memory_log', 'memory_log_content',
-    'timers', 'usage', 'spending']
-  LOOP
-    rule := CASE
-      WHEN t = 'agents' THEN 'id = (SELECT current_agent())'
-      WHEN t = 'places' THEN '(kind = ''public'' AND id = ANY ((SELECT public_places())::bigint[])) OR id = ANY ((SELECT whole_places())::bigint[]) OR id = ANY ((SELECT shared_places())::bigint[])'
-      WHEN t IN ('conversations', 'turns', 'events', 'outbox', 'memory_log') THEN of_place
-      WHEN t IN ('messages', 'documents', 'passages', 'working_context', 'timers') THEN by_rule5
-      ELSE by_agent
-    END;
-    written := CASE
-      WHEN t IN ('agents', 'places') THEN rule
-      WHEN t IN ('conversations', 'turns', 'events', 'outbox', 'memory_log', 'messages', 'documents', 'passages', 'working_context', 'timers')
-        THEN by_agent || ' AND place_id = ANY ((SELECT writable_places())::bigint[])'
-      ELSE by_agent
-    END;
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
-    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
-    EXECUTE format('CREATE POLICY %I ON %I TO keepsake_bot USING (%s) WITH CHECK (%s)', t || '_own', t, rule, rule);
-    -- What may be read is more than what may be made: a turn makes rows of its own place only.
-    EXECUTE format('CREATE POLICY %I ON %I AS RESTRICTIVE FOR INSERT TO keepsake_bot WITH CHECK (%s)', t || '_made', t, written);
-    EXECUTE format('CREATE POLICY %I ON %I TO keepsake_owner USING (true) WITH CHECK (true)', t || '_owner', t);
+  IF scope NOT IN ('agent', 'place', 'shared') THEN RAISE EXCEPTION 'protect: no scope %', scope; END IF;
+  EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
+  EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
+  EXECUTE format('CREATE POLICY %I ON %I TO keepsake_bot USING (%s) WITH CHECK (%s)', t || '_own', t, rule, rule);
+  -- What may be read is more than what may be made: a turn makes rows of its own place only.
+  EXECUTE format('CREATE POLICY %I ON %I AS RESTRICTIVE FOR INSERT TO keepsake_bot WITH CHECK (%s)', t || '_made', t, written);
+  EXECUTE format('CREATE POLICY %I ON %I TO keepsake_owner USING (true) WITH CHECK (true)', t || '_owner', t);
+END $$;
+REVOKE ALL ON PROCEDURE protect(text, text) FROM PUBLIC;
+
+DO $$
+DECLARE t text;
+BEGIN
+  FOREACH t IN ARRAY ARRAY['agents', 'identities', 'places', 'embeddings', 'unembedded', 'sources', 'memory_log_content', 'usage', 'spending'] LOOP
+    CALL protect(t, 'agent');
   END LOOP;
+  FOREACH t IN ARRAY ARRAY['conversations', 'turns', 'events', 'outbox', 'memory_log'] LOOP CALL protect(t, 'place'); END LOOP;
+  FOREACH t IN ARRAY ARRAY['messages', 'documents', 'passages', 'working_context', 'timers'] LOOP CALL protect(t, 'shared'); END LOOP;
 END $$;
 
 GRANT USAGE ON SCHEMA keepsake TO keepsake_bot;

@@ -9,8 +9,8 @@ down_revision = None
 
 
 def upgrade() -> None:
-    run("0000_search_vector.sql", "0001_base.sql", "0002_search.sql")
+    run("0001_search_vector.sql", "0001_base.sql", "0001_search.sql")
     execute("CREATE SCHEMA procrastinate; SET LOCAL search_path = procrastinate, public;")
     execute(procrastinate.schema.SchemaManager.get_schema())
     execute("SET LOCAL search_path = keepsake, public;")
-    run("0003_across.sql", "0004_queue.sql")
+    run("0001_across.sql", "0001_queue.sql", "grants.sql")

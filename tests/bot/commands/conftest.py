@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.base import Incoming
+from adapters.base import Answer, Incoming
 from bot import commands
 from bot.commands.context import Parts
 from bot.engine import deadletters, inbox
@@ -28,7 +28,12 @@ class Desk:
     async def type(self, line: str, talk: Dialogue | None = None) -> str:
         """A command line by the dialogue's person at its place."""
         at = talk or self.talk
-        answer = await commands.run(self.parts, at.person, at.place, line)
+        return (await self.press(line, at)).text
+
+    async def press(self, line: str, talk: Dialogue | None = None, made_for: str | None = None) -> Answer:
+        """The whole answer to a line, or to a button that was made for somebody."""
+        at = talk or self.talk
+        answer = await commands.run(self.parts, at.person, at.place, line, made_for=made_for)
         assert answer is not None
         return answer
 

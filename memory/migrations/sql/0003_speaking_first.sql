@@ -1,0 +1,1 @@
+-- Leave to speak first, and what was said first.

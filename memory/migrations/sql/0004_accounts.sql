@@ -1,0 +1,1 @@
+-- Linked accounts, and installations of the app.

@@ -1,0 +1,1 @@
+-- What a platform said of people and replies: unreachable, streamed.
