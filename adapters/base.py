@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 PlaceKind = Literal["direct", "private", "public"]
 
@@ -51,12 +51,28 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of somebody else that came along with a message; data, never the person's own words."""
+    """Words of somebody else that came along with a message; data, never the person's own words.
+
+    `origin` is `channel/message` in the platform's ids: where they are found again when they are edited or deleted; empty: unknown.
+    """
 
     author_id: str
     author_name: str
     text: str
     kind: Literal["reply", "forward", "context", "starter"]
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture that came with a message, for a model that sees: shown in the turn in which it arrives, and kept no longer.
+
+    Its place in the message's text is a line that describes it.
+    """
+
+    name: str
+    media_type: str
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +88,31 @@ class Incoming:
     message_id: str | None = None
     addressed: bool = True
     quotes: tuple[Quote, ...] = ()
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One part of a reply. `outbox_id` identifies it for ever, so that a doubtful send can be looked up."""
+    """One part of a reply. `outbox_id` identifies it for ever, so that a doubtful send can be looked up.
+
+    `streamed`: the text grows or has grown by edits, so it does not identify the message. `workspace`: the place's guild or team, empty
+    where it is not known or there is none.
+    """
 
     outbox_id: int
     channel: str
     text: str
     reply_to: str | None = None
+    streamed: bool = False
+    workspace: str = ""
 
 
 class Undeliverable(Exception):
     """The platform refuses for good (the person closed their messages, the channel is gone): do not try again."""
+
+
+class Unreachable(Undeliverable):
+    """The person themselves cannot be written to: nothing more is tried until they write again."""
 
 
 class TryLater(Exception):
@@ -119,7 +146,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """People edited a message or deleted some, in one place. `text` None: deleted. Who did it does not matter: the platform says it is so."""
+    """People edited a message or deleted some, in one place. `text` None: deleted. Who did it does not matter: the platform says it is so.
+
+    `mark`: the operator wants what was deleted kept and marked as such instead of erased.
+    """
 
     platform: str
     realm: str
@@ -127,6 +157,7 @@ class Changed:
     message_ids: tuple[str, ...]
     text: str | None
     at: datetime
+    mark: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +189,23 @@ class Bot(Protocol):
 
     async def changed(self, changed: Changed) -> None:
         """Follow an edit or a deletion: what waits is corrected or cancelled, what is remembered is corrected or erased."""
+        ...
+
+    async def kept(self, place: PlaceOf, limit: int) -> Sequence[str]:
+        """The ids of the newest messages of a place that are kept or quoted anywhere: which of them are gone meanwhile?"""
+        ...
+
+    async def taken(self, person: Person, kind: str, since: datetime, channel: str | None = None) -> int:
+        """How many events of a kind were taken in of a person since then (in one channel), by any process."""
+        ...
+
+    async def tell_limit(self, person: Person, at: datetime) -> bool:
+        """True once a day (UTC) and person, for any process: whoever gets it says that nothing more is taken today."""
+        ...
+
+    async def wants_login(self, person: Person, at: datetime, flap: float) -> bool:
+        """Whether somebody's coming online is an event: they agreed to be spoken to first, can be written to, and did not come
+        online within the last `flap` seconds, wherever that was seen."""
         ...
 
 
@@ -193,4 +241,40 @@ class Adapter(Protocol):
 
     def working(self, channel: str) -> AbstractAsyncContextManager[None]:
         """Show that the agent works (typing, a status line) for as long as the context is open."""
+        ...
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """What an adapter has besides when its messages can grow while the model writes.
+
+    Every text is the whole text so far, at most `limit` characters. Errors are those of `send`. What was begun is finished by whoever
+    sends the outbox, perhaps in another process, days later.
+    """
+
+    @property
+    def pace(self) -> float | None:
+        """The least seconds between two changes of one message; None: not chosen, and the methods below are not called."""
+        ...
+
+    async def begin(self, outgoing: Outgoing) -> str:
+        """Send the beginning of a message and return its platform id. Again with the same `outbox_id`: the same message, if that can be told."""
+        ...
+
+    async def extend(self, outgoing: Outgoing, platform_id: str) -> None:
+        """Let a begun message show more."""
+        ...
+
+    async def finish(self, outgoing: Outgoing, platform_id: str) -> str:
+        """Give a begun message its final text, also one that another process began; doing it again changes nothing. Returns the id of the
+        message that has the text, another one where the platform no longer changes the first."""
+        ...
+
+
+@runtime_checkable
+class Quiets(Protocol):
+    """What an adapter has besides when its platform knows hours in which people do not want to be disturbed."""
+
+    async def quiet(self, person: Person) -> datetime | None:
+        """Until when somebody does not want to be disturbed; None: they may be, or the platform does not tell."""
         ...

@@ -13,10 +13,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 import psycopg
 
+from adapters.base import Adapter, Streams
 from bot import executor
 from bot.calls import Call
 from bot.engine import turns
@@ -25,6 +27,8 @@ from bot.engine.signals import Outbound
 from bot.executor import Outcome, Planned, Ran, Used
 from bot.functions import SCHEMAS
 from bot.functions.context import CallContext
+from bot.initiative import Initiative
+from bot.listening import Heard, Listening
 from bot.llm import (
     ContentRefused,
     ContextOverflow,
@@ -38,6 +42,7 @@ from bot.llm import (
 from bot.pressure import Pressure, record_usage
 from bot.processor import Processor
 from bot.running_turn import AgentSettings, RunningTurn
+from bot.streaming import Stream
 from memory import agent_state, queue_manager
 from memory.agent_state import AgentState
 from memory.cache import Cache
@@ -72,8 +77,16 @@ class Agent:
         clock: Callable[[], datetime],
         limits: Mapping[str, int],
         outbound: Outbound | None = None,
+        growing: Mapping[str, Adapter] | None = None,
+        initiative: Initiative | None = None,
+        listening: Listening | None = None,
     ) -> None:
-        """`clock` gives the time (aware), `limits` the most characters of a message by platform; `outbound` is told of new replies."""
+        """`clock` gives the time (aware), `limits` the most characters of a message by platform; `outbound` is told of new replies.
+
+        `growing`: the adapters on whose platforms a reply may grow while the model writes it, by platform. `initiative` judges timed
+        turns; without it nobody is spoken to first but for the reminders they asked for. `listening` is what the bot itself does with
+        what people write.
+        """
         self._db = db
         self._cache = cache
         self._processor = processor
@@ -83,6 +96,9 @@ class Agent:
         self._clock = clock
         self._limits = limits
         self._outbound = outbound
+        self._growing = growing or {}
+        self._initiative = initiative or Initiative(db)
+        self._listening = listening or Listening()
 
     # The turn ----------------------------------------------------------------------------------------
 
@@ -91,27 +107,63 @@ class Agent:
 
         Raises StaleTurn, TurnCancelled and TryAgainLater; anything else is a fault that the worker counts against the events.
         """
-        turn = await self._begin(claim)
+        admitted = await self._admitted(claim)
+        if admitted is None:
+            return
+        claim, turn = admitted, await self._begin(admitted)
         while not await self._stable(turn, self._pass):
             if await turns.cancelled(self._db, claim):
                 raise TurnCancelled
         await agent_state.store(self._cache, turn.state, claim.fence.version, claim.fence.policy_version)
 
+    async def _admitted(self, claim: Claim) -> Claim | None:
+        """The claim without the timed events that may not be acted on any more; None: nothing is left, and the turn is over."""
+        if claim.origin != "timed" or claim.replied:
+            return claim
+        for _ in range(REBUILDS):
+            now = self._clock()
+            gone = await self._initiative.refused(claim, now)
+            if not gone:
+                return claim
+            try:
+                claim = await turns.drop(self._db, claim, gone, now=now)
+            except ContextChanged:
+                claim = await turns.refresh(self._db, claim)
+                continue
+            return claim if claim.events else None
+        raise TryAgainLater("memory kept changing before the turn")
+
     async def _begin(self, claim: Claim) -> RunningTurn:
+        heard = await self._listening.judge(claim) if claim.step == 0 else Heard()
         used = Used(claim.passes, claim.memory_calls, claim.memory_writes, claim.tokens)
         started = asyncio.get_running_loop().time()
-        turn = RunningTurn(claim, await self._load(claim), used, claim.replied, claim.nudged, started)
-        await self._stable(turn, self._append_events)
+        stream = self._stream(claim)
+        if claim.resumed:
+            await stream.load()
+        turn = RunningTurn(claim, await self._load(claim), used, claim.replied, claim.nudged, started, stream)
+        await self._stable(turn, partial(self._append_events, heard=heard))
         return turn
+
+    def _stream(self, claim: Claim) -> Stream:
+        adapter = self._growing.get(claim.platform) if claim.origin == "person" else None
+        here = adapter is not None and (adapter.channels is None or claim.channel in adapter.channels)
+        return Stream(
+            self._db, claim, adapter if here and isinstance(adapter, Streams) else None,
+            limit=self._limits.get(claim.platform, turns.LIMIT), reply_to=_reply_to(claim), clock=self._clock,
+        )  # fmt: skip
 
     def _step(self, claim: Claim, now: datetime | None = None) -> AbstractAsyncContextManager[turns.Step]:
         return turns.step(self._db, claim, now=now or self._clock(), limits=self._limits, outbound=self._outbound)
 
-    async def _append_events(self, turn: RunningTurn) -> None:
-        async with self._step(turn.claim) as step:
+    async def _append_events(self, turn: RunningTurn, *, heard: Heard) -> None:
+        claim = turn.claim
+        async with self._step(claim) as step:
+            events = await self._initiative.enriched(step.connection, claim, turn.state.tz, step.now)
             state = await queue_manager.append_events(
-                step.connection, turn.state, turn.claim.events, turn=turn.claim.turn, resumed=turn.claim.resumed
+                step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed
             )
+            drafts = await self._listening.first(step, state, heard)
+            state = await queue_manager.append(step.connection, state, drafts, at=step.now, turn=claim.turn)
         turn.state = state
 
     async def _load(self, claim: Claim) -> AgentState:
@@ -183,10 +235,23 @@ class Agent:
             step.memory_writes = used.memory_writes - turn.used.memory_writes
             step.nudged = outcome.ending == "nudge"
             await record_usage(step.connection, claim, "chat", reply.model or self._settings.chat_model, reply.usage, now)
+            if claim.origin == "timed":
+                if say and not await self._initiative.may_send(step.connection, claim, now):
+                    raise TurnCancelled  # the person wrote meanwhile, or something else stands against it now
+                self._initiative.note(step, said=bool(say))
+            begun = turn.stream.rows if say else ()
             for text in say:
-                await step.reply(text, _reply_to(claim))
+                await step.reply(text, _reply_to(claim), begun)
+                begun = ()
+            if outcome.ending == "yield" and (question := await self._listening.asked(step, state)):
+                asked = [Draft("assistant", "message", question)]
+                state = await queue_manager.append(
+                    step.connection, state, asked, at=now, turn=claim.turn, visibility=call.visibility
+                )
             if outcome.ending in ("yield", "apologise"):
                 step.finish = "done"
+        if say:
+            turn.stream.taken()
         turn.state, turn.used = state, used
         turn.replied |= bool(say)
         turn.nudged |= outcome.ending == "nudge"
@@ -200,7 +265,7 @@ class Agent:
             drafts = [Draft("assistant", "message", text) for text in say]
             state = await queue_manager.append(step.connection, turn.state, drafts, at=now, turn=turn.claim.turn)
             for text in say:
-                await step.reply(text, _reply_to(turn.claim))
+                await step.reply(text, _reply_to(turn.claim), turn.stream.rows)
             step.finish = "done"
         turn.state = state
         return True
@@ -216,14 +281,16 @@ class Agent:
             try:
                 reply = await self._processor.think(
                     turn.claim.agent, "chat", context.messages, SCHEMAS, tool_choice=tool_choice, counted=context.tokens,
-                    max_tokens=self._settings.reply_reserve,
+                    max_tokens=self._settings.reply_reserve, watch=turn.stream.watch(plain=tool_choice == "none" and not turn.replied),
                 )  # fmt: skip
             except (ModelError, OverBudget) as error:
                 failure = error
             finally:
                 patience.cancel()
+                await turn.stream.settle()
         if reply is not None:
-            self._pressure.margin.learn(context.tokens, reply.prompt_seen or reply.usage.prompt_tokens)
+            if not turn.images:  # what a picture costs says nothing about the counting of text
+                self._pressure.margin.learn(context.tokens, reply.prompt_seen or reply.usage.prompt_tokens)
             return reply
         assert failure is not None
         if isinstance(failure, ContextOverflow | ContentRefused | OverBudget):
@@ -247,7 +314,7 @@ class Agent:
             log.warning("turn %d: the line about waiting was not sent: %s", turn.claim.turn, type(error).__name__)
 
     async def _say_waiting(self, turn: RunningTurn) -> None:
-        if turn.claim.addressed and not turn.replied:
+        if turn.claim.addressed and not turn.replied and not turn.stream.shown:
             await turns.notice(self._db, turn.claim, self._settings.waiting_line, now=self._clock())
 
 

@@ -36,6 +36,7 @@ from memory.db import Database
 
 if TYPE_CHECKING:
     from adapters.discord.adapter import DiscordAdapter
+    from adapters.slack.adapter import SlackAdapter
 
 __all__ = ["PARTS", "chat", "examine", "measure", "operating", "serve"]
 
@@ -81,13 +82,13 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
 async def serve(loaded: Loaded, *, parts: frozenset[str], progress: Progress) -> int:
     """The server process: the named parts until it is told to stop. Returns the exit code."""
     async with opened(loaded, progress) as services:
-        chosen = platforms.adapters(loaded, services.health, say=progress) if "adapters" in parts else []
+        chosen = platforms.adapters(loaded, services.health, say=progress, db=services.db) if "adapters" in parts else []
         await _serve(loaded, services, chosen, parts=parts, progress=progress)
     return 2 if any(adapter.refused for adapter in chosen) else 0
 
 
 async def _serve(
-    loaded: Loaded, services: Services, chosen: "Sequence[DiscordAdapter]", *, parts: frozenset[str], progress: Progress
+    loaded: Loaded, services: Services, chosen: "Sequence[DiscordAdapter | SlackAdapter]", *, parts: frozenset[str], progress: Progress
 ) -> None:
     bind = loaded.config.health.bind
     async with endpoint.looked_at(loaded, progress), assembled(services, chosen) as runtime:
@@ -102,7 +103,7 @@ async def _serve(
             raise
 
 
-async def _ready(services: Services, chosen: "Sequence[DiscordAdapter]") -> bool:
+async def _ready(services: Services, chosen: "Sequence[DiscordAdapter | SlackAdapter]") -> bool:
     """The database answers, and every platform is heard."""
 
     async def database() -> None:

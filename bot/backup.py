@@ -188,6 +188,11 @@ def _administrator(address: str, database: str) -> Iterator[Connection[TupleRow]
         yield admin
 
 
+def address(source: Servers | str, database: str = DATABASE) -> str:
+    """An administrator's address of the database."""
+    return _address(source, database)
+
+
 def _address(source: Servers | str, database: str) -> str:
     return make_conninfo(source.admin_url if isinstance(source, Servers) else source, dbname=database)
 

@@ -2,6 +2,8 @@
 
 A message that waits is corrected or cancelled. A running turn finds its agent's version raised, throws its pass away and builds the
 prompt anew; when nothing is left to answer it is stopped. What was answered is remembered as it stands now and not answered again.
+Where the words stand as a quote in other people's agents they are corrected and erased as well; what those people said themselves, and
+what their agents keep of them, stays. The operator may have deleted messages marked instead of erased.
 """
 
 from __future__ import annotations
@@ -10,34 +12,78 @@ from collections.abc import Mapping
 from typing import Any
 
 from adapters.base import Changed
-from bot.commands.forgetting import erase_rows, with_derived
+from bot.commands.erasing import Gone, erase_rows, with_derived
 from memory import log
 from memory.cache import Cache
 from memory.db import Connection, Database, value
 from memory.sanitise import clean
 
+DELETED = "[deleted] "
+"""What stands before a message that is kept though it was deleted."""
+QUOTED = 2000
+"""Characters of a quote."""
+
 
 async def follow(db: Database, cache: Cache, changed: Changed) -> int:
     """Apply an edit or a deletion wherever the messages stand; returns how many were found. Doing it twice changes nothing more."""
-    ids = [clean(each) for each in changed.message_ids]
+    ids, channel = [clean(each) for each in changed.message_ids], clean(changed.channel)
+    origins = [f"{channel}/{each}" for each in ids]
     async with db.bare() as connection:
-        cursor = await connection.execute(
-            "SELECT * FROM locate(%s, %s, %s, %s)", (changed.platform, changed.realm, clean(changed.channel), ids)
-        )
+        cursor = await connection.execute("SELECT * FROM locate(%s, %s, %s, %s)", (changed.platform, changed.realm, channel, ids))
         found = await cursor.fetchall()
-    for row in found:
+        cursor = await connection.execute("SELECT * FROM locate_quotes(%s, %s, %s)", (changed.platform, changed.realm, origins))
+        quoted = await cursor.fetchall()
+    for row in [*found, *quoted]:
         async with db.agent(row["agent_id"], row["place_id"]) as connection:
             # The lock that every step's commit takes: nothing is derived from the message while it changes.
             if await value(connection, "SELECT id FROM agents FOR NO KEY UPDATE") is None:
                 continue
-            if changed.text is None:
+            if row in quoted:
+                await _requote(connection, row, origins, changed)
+            elif changed.text is None:
                 await _erase(connection, row, changed)
             else:
                 await _correct(connection, row, clean(changed.text), changed)
             await connection.execute("UPDATE agents SET version = version + 1")
         if changed.text is None:
             await cache.forget_quietly(row["agent_id"])
-    return len(found)
+    return len(found) + len(quoted)
+
+
+async def _requote(connection: Connection, row: Mapping[str, Any], origins: list[str], changed: Changed) -> None:
+    """The words as they stand in somebody else's agent: in a message of their own, or in an event that waits."""
+    text = None if changed.text is None else clean(changed.text)[:QUOTED]
+    if row["message_id"] is None:
+        await connection.execute(
+            """UPDATE events SET payload = jsonb_set(payload, '{quotes}', (
+                 SELECT coalesce(jsonb_agg(CASE WHEN NOT q->>'origin' = ANY(%(origins)s) THEN q
+                   ELSE jsonb_set(q, '{text}', to_jsonb(coalesce(%(text)s::text, %(mark)s || (q->>'text')))) END), '[]')
+                 FROM jsonb_array_elements(payload->'quotes') q WHERE %(keep)s OR NOT q->>'origin' = ANY(%(origins)s)))
+               WHERE id = %(event)s AND status IN (0, 2)""",
+            {
+                "origins": origins,
+                "text": text,
+                "mark": DELETED,
+                "keep": text is not None or changed.mark,
+                "event": row["event_id"],
+            },
+        )
+    elif text is not None:
+        await connection.execute(
+            "UPDATE messages SET content = %s WHERE id = %s AND content <> %s", (text or "(no text)", row["message_id"], text)
+        )
+    elif changed.mark:
+        await _mark(connection, row["message_id"])
+    else:
+        # The event is the other person's, and so are its words.
+        await connection.execute("UPDATE messages SET event_id = NULL WHERE id = %s", (row["message_id"],))
+        await erase_rows(connection, Gone(messages={row["message_id"]}))
+
+
+async def _mark(connection: Connection, message: int) -> None:
+    await connection.execute(
+        "UPDATE messages SET content = %s || content WHERE id = %s AND NOT starts_with(content, %s)", (DELETED, message, DELETED)
+    )
 
 
 async def _correct(connection: Connection, row: Mapping[str, Any], text: str, changed: Changed) -> None:
@@ -61,8 +107,11 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
 async def _erase(connection: Connection, row: Mapping[str, Any], changed: Changed) -> None:
     turn = await value(connection, "SELECT turn_id FROM events WHERE id = %s", (row["event_id"],))
     if row["message_id"] is not None:
-        made_in = await value(connection, "SELECT turn_id FROM messages WHERE id = %s", (row["message_id"],))
-        await erase_rows(connection, await with_derived(connection, "m", row["message_id"], made_in))
+        if changed.mark:
+            await _mark(connection, row["message_id"])
+        else:
+            made_in = await value(connection, "SELECT turn_id FROM messages WHERE id = %s", (row["message_id"],))
+            await erase_rows(connection, await with_derived(connection, "m", row["message_id"], made_in))
         await log.record(
             connection, agent=row["agent_id"], place=row["place_id"], at=changed.at, actor="person", action="delete", target="message",
             target_id=row["message_id"],

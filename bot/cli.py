@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import psycopg
 import typer
 
-from bot import cli_data, cli_discord, cli_people, logs
+from bot import cli_data, cli_discord, cli_people, cli_slack, logs
 from bot.cli_common import Options, note, settings
 from bot.config import ConfigError, Loaded
 from bot.embedded import EmbeddedError
@@ -38,11 +38,13 @@ EXAMPLES = (
     ("bot memory view console::ada", "what is kept of a person"),
     ("bot memory export console::ada", "all of it as files"),
     ("bot memory delete console::ada", "erase a person"),
+    ("bot memory import ada-20261130.json console::ada", "bring an export in again"),
     ("bot usage show --days 7", "what model calls cost"),
     ("bot usage reset --all", "start the budget of the day anew"),
     ("bot dead-letters list", "what could not be answered"),
     ("bot dead-letters replay --all", "put it back"),
     ("bot discord invite", "the link that lets the bot into a server"),
+    ("bot slack manifest", "the manifest to make the Slack app from"),
     ("bot bench retrieval --data locomo10.json", "measure"),
     ("bot version", "the version"),
 )
@@ -121,6 +123,7 @@ app.add_typer(cli_people.memory, name="memory")
 app.add_typer(cli_people.dead_letters, name="dead-letters")
 app.add_typer(cli_people.usage, name="usage")
 app.add_typer(cli_discord.discord, name="discord")
+app.add_typer(cli_slack.slack, name="slack")
 
 
 @app.command(epilog="Example: bot bench retrieval --data locomo10.json")

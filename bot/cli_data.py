@@ -11,13 +11,14 @@ import psycopg
 import typer
 
 from bot import backup as backups
-from bot import embedded
+from bot import embedded, erasures
 from bot.cli_common import existing, note, secret_of, settings
 from bot.config import Loaded
 from bot.database import owner_address, without_password
 from bot.embedded import Servers
 from bot.embedded.provision import BOT, reason
 from bot.findings import StartError
+from bot.services import erasure_key, make_folder
 from memory import migrations
 
 Admin = Annotated[
@@ -75,11 +76,22 @@ def restore(
     """Bring a backup back. It is restored beside the present database, so a restore that fails changes nothing."""
     loaded = settings(context)
     backups.check_file(file)  # before a server is started for it
+    now = datetime.now(UTC)
     with _source(loaded, admin_url_env) as target:
+        address = backups.address(target, **_named(loaded))
+        # Before the present database is given up, with what it knows: a backup must not bring back who was erased since.
+        make_folder(loaded.data)
+        record = erasures.of_database(address) | erasures.read(loaded.data)
+        if record:
+            erasures.write(loaded.data, {each: at for each, at in record.items() if each[0] == "person"})
         backups.restore(target, file, replace=replace, **_named(loaded))
+        again = None
         if isinstance(target, Servers):
             migrations.migrate(target.owner_url)
-    typer.echo("Restored." if not loaded.config.database.url else "Restored. Now run `bot migrate --admin-url-env NAME`.")
+            again = erasures.reapply(address, record, erasure_key(loaded.data), now) if record else 0
+    erased = f" Erased again: {again} people who had been erased since the backup was made." if again else ""
+    rest = " Now run `bot migrate --admin-url-env NAME`; the erasures since then are applied again at the next start."
+    typer.echo(f"Restored.{rest if again is None else erased}")
 
 
 def _source(loaded: Loaded, variable: str | None) -> AbstractContextManager[Servers | str]:

@@ -2,8 +2,11 @@
 
 import asyncio
 import getpass
+import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,16 +14,19 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from adapters.base import Answer
 from bot.access import Actor
 from bot.cli_common import existing, note, settings
 from bot.commands import exporting, forgetting
 from bot.commands import memory as views
 from bot.commands.context import Asking, Parts, asking_as_operator, person_named
 from bot.config import Loaded
+from bot.findings import StartError
+from memory import importing
 from memory.db import value
 from memory.spending import Price
 
-memory = typer.Typer(help="See, export or delete what is kept of one person.", no_args_is_help=True)
+memory = typer.Typer(help="See, export, import or delete what is kept of one person.", no_args_is_help=True)
 usage = typer.Typer(help="What model calls cost; start a day's budget anew.", no_args_is_help=True)
 dead_letters = typer.Typer(help="Messages that could not be answered: list them, put them back.", no_args_is_help=True)
 User = Annotated[str, typer.Argument(help="The person as `bot users` shows them: platform:realm:user, or the user's id alone.")]
@@ -41,13 +47,14 @@ def _operator() -> Actor:
     return Actor(f"operator:{getpass.getuser()}", operator=True)
 
 
-def _on(loaded: Loaded, user: str, action: str, body: Callable[[Asking], Awaitable[str]]) -> None:
+def _on(loaded: Loaded, user: str, action: str, body: Callable[[Asking], Awaitable[str | Answer]]) -> None:
     async def act(parts: Parts) -> str:
         person, agent = await person_named(parts.db, user)
         asking = asking_as_operator(parts, person, agent, _operator())
         async with parts.db.agent(agent, everything=True) as connection:
             await views.note_act(connection, action, "operator", agent, parts.now())
-        return await body(asking)
+        said = await body(asking)
+        return said if isinstance(said, str) else said.text
 
     _with_parts(loaded, act)
 
@@ -58,15 +65,18 @@ def users(context: typer.Context) -> None:
     async def act(parts: Parts) -> str:
         async with parts.db.bare() as connection:
             rows = await (await connection.execute("SELECT * FROM people()")).fetchall()
+            refused = await (await connection.execute("SELECT * FROM unreachable_people()")).fetchall()
         if not rows:
             return "Nobody yet."
+        away = {(row["platform"], row["realm"], row["user_id"]): f"{row['unreachable_since']:%Y-%m-%d %H:%M}" for row in refused}
         return _table(
-            ("person", "agent", "since"),
+            ("person", "agent", "since", "unreachable since"),
             [
                 (
                     f"{row['platform']}:{row['realm']}:{row['user_id']}",
                     str(row["agent_id"]),
                     f"{row['created_at']:%Y-%m-%d %H:%M}",
+                    away.get((row["platform"], row["realm"], row["user_id"]), ""),
                 )
                 for row in rows
             ],
@@ -78,13 +88,53 @@ def users(context: typer.Context) -> None:
 @memory.command("view", epilog="Example: bot memory view console::ada")
 def view(context: typer.Context, user: User) -> None:
     """What is remembered about a person."""
-    _on(settings(context), user, "memory view", views.view)
+
+    async def every_page(asking: Asking) -> str:
+        pages: list[str] = []
+        while True:
+            said = await views.view(replace(asking, argument=f"page {len(pages) + 1}"))
+            pages.append(said.text)
+            if not any(button.label == "More" for button in said.buttons):
+                return "\n".join(pages)
+
+    _on(settings(context), user, "memory view", every_page)
 
 
 @memory.command("export", epilog="Example: bot memory export slack:T024BE7LD:U061F7AUR")
 def export(context: typer.Context, user: User) -> None:
     """Write everything that is kept of a person as JSON and Markdown into the data folder."""
     _on(settings(context), user, "memory export", exporting.export)
+
+
+@memory.command("import", epilog="Example: bot memory import ada-20261130.json console::ada")
+def bring_in(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="The JSON of an export.", exists=True, dir_okay=False)],
+    user: Annotated[str, typer.Argument(help="Who gets it, as platform:realm:user; nothing may be kept of them yet.")],
+) -> None:
+    """Bring an export in again: for a person who was erased, or who comes from another Keepsake."""
+    if user.count(":") < 2:
+        raise typer.BadParameter("name the person as platform:realm:user")
+    try:
+        data = json.loads(file.read_text("utf-8"))
+    except (ValueError, OSError) as error:
+        raise StartError(f"{file}: is no JSON that can be read ({type(error).__name__}). Name the .json of an export.") from error
+
+    async def act(parts: Parts) -> str:
+        platform, realm, name = user.split(":", 2)
+        async with parts.db.bare() as connection:
+            agent = await value(connection, "SELECT agent_of(%s, %s, %s, %s, NULL, NULL)", (platform, realm, name, name))
+        try:
+            counts = await importing.load(parts.db, agent, data if isinstance(data, dict) else {})
+        except (importing.NotImported, KeyError, TypeError) as error:
+            why = str(error) if isinstance(error, importing.NotImported) else "it lacks what an export has"
+            raise StartError(f"{file}: cannot be brought in: {why}.") from error
+        async with parts.db.agent(agent, everything=True) as connection:
+            await views.note_act(connection, "memory import", "operator", agent, parts.now())
+        shown = ", ".join(f"{number} {table}" for table, number in counts.items() if number)
+        return f"Brought in: {shown or 'nothing'}."
+
+    _with_parts(settings(context), act)
 
 
 @memory.command("delete", epilog="Example: bot memory delete discord::80351110224678912")

@@ -35,6 +35,8 @@ from bot.sections import (
     Section,
     Turn,
 )
+from bot.slack_section import Slack
+from bot.speaking_sections import Care, Openers, Schedules, Welcome
 
 PREFIX = "KEEPSAKE__"
 FILE = "config.yaml"
@@ -61,6 +63,11 @@ class Config(BaseSettings):
     persona: PersonaFile = PersonaFile()
     console: Console = Console()
     discord: Discord = Discord()
+    slack: Slack = Slack()
+    openers: Openers = Openers()
+    care: Care = Care()
+    schedules: Schedules = Schedules()
+    welcome: Welcome = Welcome()
     access: Access = Access()
     log: Log = Log()
     health: Health = Health()

@@ -41,8 +41,10 @@ from bot.llm_messages import (
     schema_format,
     schema_messages,
     unique_ids,
+    without_images,
 )
-from bot.llm_replies import Body, Reply, Usage, decoded, dicts, mapping, native_calls, number, text_of, usage_of
+from bot.llm_replies import Body, Reply, Usage, decoded, dicts, mapping, native_calls, number, text_of, thinks_aloud, usage_of
+from bot.llm_stream import Watch, read
 from memory.sanitise import clean
 
 __all__ = [
@@ -101,6 +103,7 @@ class ModelClient:
         self._sleep = sleep
         self._chance = chance
         self._habits: dict[str, Habits] = {}
+        self._plain: dict[str, bool] = {}
         # A proxy named in the environment must not get what is meant for this machine.
         local = re.match(r"https?://(localhost|127\.|\[::1\])", base_url) is not None
         self._client = openai.AsyncOpenAI(
@@ -131,14 +134,15 @@ class ModelClient:
         tool_choice: ToolChoice = "auto",
         max_tokens: int,
         temperature: float | None = None,
+        watch: Watch | None = None,
     ) -> Reply:
-        """One inference pass; raises a `ModelError`.
+        """One inference pass; raises a `ModelError`. `watch` is told what is there so far, where the endpoint streams.
 
         `max_tokens` caps the reply. If the cap left neither text nor calls (reasoning took it all), the call is
         made once more with a larger one; a reply without text and calls can still come back, with `finish` "length".
         """
         started = time.perf_counter()
-        ask = _Ask(model, messages, tuple(functions), tool_choice, max_tokens, temperature)
+        ask = _Ask(model, messages, tuple(functions), tool_choice, max_tokens, temperature, watch)
         reply = await self._answer(ask)
         if reply.finish == "length" and not reply.text and not reply.calls:
             try:
@@ -160,12 +164,13 @@ class ModelClient:
 
     async def models(self) -> list[str]:
         """The names of the models that the endpoint offers; raises a `ModelError`."""
-        body = await self._tried("", lambda: self._client.models.with_raw_response.list(), lambda _: False)
+        body = await self._tried("", lambda: _whole(self._client.models.with_raw_response.list()), lambda _: False)
         return [str(item["id"]) for item in dicts(body.get("data")) if item.get("id")]
 
     async def _embed_batch(self, model: str, batch: list[str]) -> list[list[float]]:
         create = self._client.embeddings.with_raw_response.create
-        body = await self._tried(model, lambda: create(model=model, input=batch, encoding_format="float"), lambda _: False)
+        send = lambda: _whole(create(model=model, input=batch, encoding_format="float"))  # noqa: E731
+        body = await self._tried(model, send, lambda _: False)
         items = sorted(dicts(body.get("data")), key=lambda item: number(item.get("index")))
         vectors = [item["embedding"] for item in items if isinstance(item.get("embedding"), list)]
         if len(vectors) != len(batch):
@@ -177,23 +182,31 @@ class ModelClient:
 
     async def _answer(self, ask: "_Ask") -> Reply:
         """The reply to one request; an answer without choices is asked for once more."""
-        create = self._client.chat.completions.with_raw_response.create
         for _ in range(2):
-            body = await self._tried(
-                ask.model,
-                # As `extra_body`, because the library walks through typed arguments: 10 ms of the loop for 100 messages.
-                lambda: create(model=ask.model, messages=(), extra_body=self._request(ask)),
-                lambda error: self._learned(ask, error),
-            )
+            body = await self._tried(ask.model, lambda: self._sent(ask), lambda error: self._learned(ask, error))
             choices = dicts(body.get("choices"))
             if choices:
                 return self._read(ask, body, choices[0])
         raise ModelUnavailable("the model endpoint answered twice without a choice")
 
+    async def _sent(self, ask: "_Ask") -> bytes:
+        """One request, and the body of its answer."""
+        completions, request = self._client.chat.completions, self._request(ask)
+        # As `extra_body`, because the library walks through typed arguments: 10 ms of the loop for 100 messages.
+        if ask.watch is None or "stream" not in request:
+            return await _whole(completions.with_raw_response.create(model=ask.model, messages=(), extra_body=request))
+        async with completions.with_streaming_response.create(model=ask.model, messages=(), extra_body=request) as response:
+            return await read(response, ask.watch, plain=self._shows(ask.model))
+
+    def _shows(self, model: str) -> bool:
+        """Whether a model's text can be shown while it is written: it keeps its thoughts apart, and "none" keeps it from calling."""
+        return self._plain.get(model, False) and "none" not in self._habits.get(model, Habits()).refused_choices
+
     def _request(self, ask: "_Ask") -> dict[str, object]:
         habits = self._habits.get(ask.model, Habits())
         by_schema = self._by_schema(ask)
         messages = schema_messages(ask.messages, ask.functions) if by_schema else repair(ask.messages)
+        messages = messages if habits.images else without_images(messages)
         cap = min(ask.max_tokens, habits.largest_reply or ask.max_tokens)
         request: dict[str, object] = {"model": ask.model, "messages": messages, habits.token_argument: cap}
         if ask.temperature is not None and habits.temperature:
@@ -207,6 +220,8 @@ class ModelClient:
             # "auto" is the default everywhere, and saying so makes some servers refuse.
             if ask.tool_choice != "auto" and ask.tool_choice not in habits.refused_choices:
                 request["tool_choice"] = ask.tool_choice
+        if ask.watch is not None and habits.streams and not by_schema:
+            request |= {"stream": True} | ({"stream_options": {"include_usage": True}} if habits.stream_options else {})
         return request | self._extra_body
 
     def _by_schema(self, ask: "_Ask") -> bool:
@@ -228,7 +243,7 @@ class ModelClient:
     async def _tried(
         self,
         model: str,
-        send: Callable[[], Awaitable[Any]],
+        send: Callable[[], Awaitable[bytes]],
         learned: Callable[[openai.APIStatusError], bool],
     ) -> Body:
         """The decoded body of an answer; tries again where it is safe and soon, else raises a `ModelError`."""
@@ -249,14 +264,14 @@ class ModelClient:
     async def _once(
         self,
         model: str,
-        send: Callable[[], Awaitable[Any]],
+        send: Callable[[], Awaitable[bytes]],
         learned: Callable[[openai.APIStatusError], bool],
     ) -> tuple[Body | ModelError, Literal["now", "later", "never"]]:
         # Errors are returned, not chained: the library's hold the endpoint's words, which may quote a message.
         try:
             # The library's own timeout is per read, so a server that drips bytes would never end.
             async with asyncio.timeout(self._timeout):
-                raw = await send()
+                content = await send()
         except openai.APIStatusError as error:
             if learned(error):
                 return from_openai(error, model, self._timeout), "now"
@@ -266,9 +281,11 @@ class ModelClient:
         except openai.OpenAIError as error:
             unsent = type(error.__cause__).__name__ in UNSENT
             return from_openai(error, model, self._timeout), "later" if unsent else "never"
+        except ModelUnavailable as broken:
+            return broken, "never"
         except TimeoutError:
             return ModelUnavailable(f"the model endpoint did not answer within {self._timeout:g} s"), "never"
-        return decoded(raw.http_response.content, model), "never"
+        return decoded(content, model), "never"
 
     def _wait(self, attempt: int, failure: ModelError) -> float:
         """Seconds before the next attempt: what the endpoint asked for, or a doubling pause, with jitter."""
@@ -283,6 +300,8 @@ class ModelClient:
             raise ContentRefused("the endpoint's content filter stopped the answer")
         message = mapping(choice.get("message"))
         text: str | None = text_of(message)
+        if text:
+            self._plain[ask.model] = self._plain.get(ask.model, True) and not thinks_aloud(message)
         names = frozenset(function.name for function in ask.functions)
         calls = native_calls(message, names)
         if text and self._by_schema(ask):
@@ -311,3 +330,8 @@ class _Ask:
     tool_choice: ToolChoice
     max_tokens: int
     temperature: float | None
+    watch: Watch | None = None
+
+
+async def _whole(call: Awaitable[Any]) -> bytes:
+    return cast(bytes, (await call).http_response.content)

@@ -194,6 +194,9 @@ class Habits:
     temperature: bool = True
     reasoning_effort: bool = True
     response_format: bool = True
+    streams: bool = True
+    stream_options: bool = True
+    images: bool = True
     refused_choices: frozenset[str] = frozenset()
     largest_reply: int | None = None
 
@@ -206,6 +209,14 @@ _NO_CALLS = re.compile(
 )
 
 
+_NO_IMAGES = re.compile(r"image|vision|multi-?modal|content type|must be a string|valid string|should be a string|expected str")
+
+
+def _shows_images(request: Mapping[str, object]) -> bool:
+    messages = request.get("messages")
+    return isinstance(messages, list) and any(isinstance(message.get("content"), list) for message in messages)
+
+
 def adapted(habits: Habits, request: Mapping[str, object], status: int, code: str, words: str) -> Habits | None:
     """The habits after a refusal of `request` with the endpoint's error code and words; None if nothing to learn.
 
@@ -214,6 +225,10 @@ def adapted(habits: Habits, request: Mapping[str, object], status: int, code: st
     if status not in (400, 404, 422, 500, 501):
         return None
     said = f"{code} {words}"
+    if habits.images and _NO_IMAGES.search(said) and _shows_images(request):
+        return replace(habits, images=False)
+    if "stream" in request and "stream" in said:
+        return replace(habits, stream_options=False) if "stream_options" in request else replace(habits, streams=False)
     limit = re.search(r"at most (\d+) completion tokens", said)
     if limit and habits.largest_reply is None and int(limit[1]) > 0:
         return replace(habits, largest_reply=int(limit[1]))

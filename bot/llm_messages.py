@@ -87,6 +87,18 @@ def repair(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
     return repaired
 
 
+def without_images(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
+    """The messages for a model that does not see: the texts of those with pictures alone."""
+    return [{**message, "content": _texts(message.get("content"))} for message in messages]
+
+
+def _texts(content: object) -> object:
+    if not isinstance(content, list):
+        return content
+    texts = [str(part.get("text")) for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+    return "\n".join(texts) or "(a picture that cannot be shown)"
+
+
 def _spoken(message: ChatMessage) -> dict[str, object]:
     content = clean_json(message.get("content"))
     kept: dict[str, object] = {"role": message["role"], "content": content or "(empty)"}

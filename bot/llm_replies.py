@@ -80,6 +80,11 @@ def text_of(message: Body) -> str:
     return clean(text[:LONGEST])
 
 
+def thinks_aloud(message: Body) -> bool:
+    """Whether reasoning stands in the text of a message, marked as such."""
+    return bool(re.search(r"</?(?:think|thinking|reasoning)>", str(message.get("content") or "")))
+
+
 def native_calls(message: Body, names: frozenset[str]) -> tuple[Call, ...]:
     """The function calls of a message, with raw arguments; blank ones are no arguments."""
     items = dicts(message.get("tool_calls"))

@@ -1,6 +1,7 @@
 """The persona: who the bot is, as the operator wrote it down. The agent may not rewrite it."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,6 +15,8 @@ class Emergency(BaseModel):
 
     when: str = Field(min_length=1, max_length=300)
     say: str = Field(min_length=1, max_length=1000)
+    kind: Literal["harm", "other"] = "other"
+    """`harm`: given by the bot itself, at once, when somebody speaks of harming themselves; where no entry says so, the first is."""
 
 
 class Persona(BaseModel):
@@ -27,6 +30,12 @@ class Persona(BaseModel):
     limits: tuple[str, ...] = Field(default=(), max_length=20)
     languages: tuple[str, ...] = Field(default=(), max_length=20)
     emergency: tuple[Emergency, ...] = Field(default=(), max_length=10)
+
+    @property
+    def care(self) -> tuple[str, ...]:
+        """What is said when somebody speaks of harming themselves."""
+        chosen = [line for line in self.emergency if line.kind == "harm"] or self.emergency[:1]
+        return tuple(line.say.strip() for line in chosen)
 
     @property
     def text(self) -> str:

@@ -10,30 +10,58 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from adapters.discord.settings import Listening, Rules, Settings
+from adapters.slack.settings import API, OAuth, Tokens
+from adapters.slack.settings import Settings as SlackSettings
 from bot.commands import COMMANDS
 from bot.config import Loaded
 from bot.findings import StartError
 from bot.health import Health
+from memory.db import Database
 
 if TYPE_CHECKING:
     from adapters.discord.adapter import DiscordAdapter
+    from adapters.slack.adapter import SlackAdapter
 
 SYNCED = "discord.commands"
 """The file in the data folder that keeps which slash commands Discord was told."""
 
 
-def adapters(loaded: Loaded, health: Health, *, say: Callable[[str], None]) -> list[DiscordAdapter]:
-    """An adapter for each platform whose token is there."""
+def adapters(
+    loaded: Loaded, health: Health, *, say: Callable[[str], None], db: Database | None = None
+) -> list[DiscordAdapter | SlackAdapter]:
+    """An adapter for each platform whose token is there. `db`: where workspaces' own installations of the Slack app are kept."""
+    return [*_discord(loaded, health, say), *_slack(loaded, health, say, db)]
+
+
+def _discord(loaded: Loaded, health: Health, say: Callable[[str], None]) -> list[DiscordAdapter]:
     settings = discord_settings(loaded)
     if settings is None:
         return []
     from adapters.discord.adapter import DiscordAdapter, Slash
 
     slashes = [
+        Slash(
+            command.name.removeprefix("/"), command.does, command.example if command.example != command.name else "",
+            restricted=command.name.split()[0] == "/admin",
+        )
+        for command in COMMANDS
+    ]  # fmt: skip
+    return [DiscordAdapter(settings, slashes, count=health.count, say=say, record=loaded.data / SYNCED)]
+
+
+def _slack(loaded: Loaded, health: Health, say: Callable[[str], None], db: Database | None) -> list[SlackAdapter]:
+    settings = slack_settings(loaded)
+    if settings is None:
+        return []
+    from adapters.slack.adapter import SlackAdapter, Slash
+    from bot.slack_vault import SlackVault
+
+    slashes = [
         Slash(command.name.removeprefix("/"), command.does, command.example if command.example != command.name else "")
         for command in COMMANDS
     ]
-    return [DiscordAdapter(settings, slashes, count=health.count, say=say, record=loaded.data / SYNCED)]
+    vault = SlackVault(db) if db is not None and settings.oauth is not None else None
+    return [SlackAdapter(settings, slashes, count=health.count, say=say, vault=vault)]
 
 
 def discord_settings(loaded: Loaded) -> Settings | None:
@@ -50,7 +78,8 @@ def discord_settings(loaded: Loaded) -> Settings | None:
             chosen.mentions, chosen.replies, chosen.threads, frozenset(chosen.allow), frozenset(chosen.deny), frozenset(chosen.bots), places
         ),
         daily_limit=chosen.daily_limit, context_messages=chosen.context_messages, attachment_bytes=chosen.attachment_bytes,
-        catch_up_hours=chosen.catch_up_hours, catch_up_messages=chosen.catch_up_messages,
+        image_bytes=loaded.config.model.image_bytes if loaded.config.model.sees_images else 0, streaming=chosen.streaming,
+        mark_deleted=chosen.on_delete == "mark", catch_up_hours=chosen.catch_up_hours, catch_up_messages=chosen.catch_up_messages,
         join_channels=frozenset(chosen.join_channels), login_events=chosen.login_events, silence=chosen.silence,
         restart_cap=chosen.restart_cap,
     )  # fmt: skip
@@ -68,3 +97,62 @@ async def discord_invite(loaded: Loaded) -> str:
         return await invite(settings)
     except Refused as refused:
         raise StartError(str(refused)) from refused
+
+
+def slack_settings(loaded: Loaded) -> SlackSettings | None:
+    """The section `slack` as the adapter takes it; None when no token is there. Raises StartError when half of what it takes is."""
+    chosen = loaded.config.slack
+    named = [(chosen.bot_token_env, chosen.app_token_env, chosen.signing_secret_env)]
+    named += [(one.bot_token_env, one.app_token_env, one.signing_secret_env) for one in chosen.workspaces]
+    tokens = [
+        Tokens(_variable(bot), _variable(app), _variable(secret), bot, app, secret)
+        for bot, app, secret in named
+        if _variable(bot)
+    ]
+    client = _variable(chosen.client_id_env), _variable(chosen.client_secret_env)
+    oauth = None
+    if all(client) and chosen.bind and chosen.public_url:
+        oauth = OAuth(*client, chosen.public_url, _variable(chosen.signing_secret_env))
+    if not tokens and oauth is None:
+        return None
+    for one in tokens:
+        if chosen.bind and not one.signing_secret:
+            raise StartError(
+                _unset(
+                    "signing_secret_env", one.signing_secret_env, "the app's signing secret, or empty slack.bind for Socket Mode"
+                )
+            )
+        if not chosen.bind and not one.app:
+            raise StartError(_unset("app_token_env", one.app_env, "the app-level token (xapp-), or set slack.bind for HTTP mode"))
+    if oauth is not None and not oauth.signing_secret:
+        raise StartError(_unset("signing_secret_env", chosen.signing_secret_env, "the app's signing secret"))
+    places = {name: Listening(mentions=one.mentions, threads=one.threads) for name, one in chosen.places.items()}
+    return SlackSettings(
+        tokens=tuple(tokens), oauth=oauth, bind=chosen.bind, api_base=chosen.api_base or API, command=chosen.command,
+        rules=Rules(
+            mentions=chosen.mentions, threads=chosen.threads, allow=frozenset(chosen.allow), deny=frozenset(chosen.deny),
+            bots=frozenset(chosen.bots), places=places,
+        ),
+        answer_in_thread=chosen.answer_in_thread, strangers=chosen.strangers, streaming=chosen.streaming, daily_limit=chosen.daily_limit,
+        daily_limits={name: one.daily_limit for name, one in chosen.places.items() if one.daily_limit is not None},
+        context_messages=chosen.context_messages, attachment_bytes=chosen.attachment_bytes,
+        join_channels=frozenset(chosen.join_channels), login_events=chosen.login_events, prompts=chosen.prompts, silence=chosen.silence,
+        refresh=chosen.refresh, restart_cap=chosen.restart_cap,
+    )  # fmt: skip
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name, "").strip() if name else ""
+
+
+def _unset(key: str, variable: str, what: str) -> str:
+    return f"slack.{key}: the environment variable {variable or '(none is named)'} is not set. Set it to {what}."
+
+
+def slack_manifest(loaded: Loaded, public_url: str) -> str:
+    """The manifest of the Slack app, to paste."""
+    from adapters.slack.manifest import manifest, printed
+
+    chosen = loaded.config.slack
+    oauth = bool(_variable(chosen.client_id_env) and _variable(chosen.client_secret_env))
+    return printed(manifest(loaded.persona.name, command=chosen.command, public_url=public_url or chosen.public_url, oauth=oauth))

@@ -16,7 +16,6 @@ from bot.prompts import Prompts
 from bot.running_turn import AgentSettings, RunningTurn
 from bot.summariser import summarise
 from memory import fifo_queue, main_context, queue_manager, usage, working_context
-from memory.agent_state import AgentState
 from memory.db import Connection, Database
 from memory.main_context import MainContext, local, package
 from memory.working_context import Entry
@@ -65,16 +64,16 @@ class Pressure:
         giant = self.window()  # in characters: a message that takes more than about a quarter of the window is shortened
         while True:
             window = self.window()
-            context = self._build(turn.state, giant)
+            context = self._build(turn, giant)
             limits = self._thresholds(context)
             if context.tokens < limits.warn or (turn.state.warned and context.tokens < limits.flush):
                 return context
             if not turn.state.warned:
                 # One event may have leapt over both marks; shown shortened, it still leaves room for the warned pass.
                 shown = giant if context.tokens + WARNING_TOKENS < limits.flush else max(SMALLEST, window // 8)
-                if self._build(turn.state, shown).tokens + WARNING_TOKENS < limits.flush:
+                if self._build(turn, shown).tokens + WARNING_TOKENS < limits.flush:
                     await self._warn(turn)
-                    return self._build(turn.state, shown)
+                    return self._build(turn, shown)
             if not await self.flush(turn, context):
                 if giant <= SMALLEST:
                     return main_context.trimmed(context, window, fifo_queue.answering(turn.state.queue))
@@ -139,7 +138,8 @@ class Pressure:
             entries, self._persona.text, self._count, limit
         )
 
-    def _build(self, state: AgentState, giant: int) -> MainContext:
+    def _build(self, turn: RunningTurn, giant: int) -> MainContext:
+        state = turn.state
         status = package(
             "status", time=local(self._clock(), state.tz), place=state.place.label,
             recall_storage=f"{state.recall_total} messages" + (f" since {state.since.astimezone(state.tz):%Y-%m-%d}" if state.since else ""),
@@ -148,7 +148,12 @@ class Pressure:
         return main_context.build(
             system=self._system(state.entries), schemas=[schema.as_tool() for schema in SCHEMAS], summary=state.slot0, queue=state.queue,
             status=status, zone=state.tz, place=state.place.label, giant=giant, count=self._count,
+            images=self._images(turn), image_tokens=self._settings.image_tokens,
         )  # fmt: skip
+
+    def _images(self, turn: RunningTurn) -> Sequence[Mapping[str, str]]:
+        """As many of the turn's pictures as leave half of the window to everything else."""
+        return turn.images[: self.window() // 2 // max(1, self._settings.image_tokens)]
 
 
 async def record_usage(connection: Connection, claim: Claim, purpose: str, model: str, used: Usage, now: datetime) -> None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from bot.llm import FunctionSchema, ModelClient, ModelError, ModelRejected, ModelUnavailable, Reply, ToolChoice
+from bot.llm_stream import Watch
 from memory.spending import Budgets
 
 log = logging.getLogger(__name__)
@@ -58,8 +59,11 @@ class Processor:
         tool_choice: ToolChoice = "auto",
         counted: int,
         max_tokens: int,
+        watch: Watch | None = None,
     ) -> Reply:
         """One inference pass. `counted` are the prompt's tokens by our count, which the budgets are asked for together with `max_tokens`.
+
+        `watch` is told of what the model has written so far; when another one stands in, from its beginning.
 
         Raises OverBudget, or the ModelError of the first endpoint when none answers.
         """
@@ -70,7 +74,7 @@ class Processor:
             try:
                 reply = await endpoint.client.complete(
                     endpoint.model, messages, functions, tool_choice=tool_choice, max_tokens=max_tokens,
-                    temperature=self._temperature if purpose == "chat" else None,
+                    temperature=self._temperature if purpose == "chat" else None, watch=watch,
                 )  # fmt: skip
                 # An endpoint that reports nothing is charged by our own count.
                 prompt, cached = reply.usage.prompt_tokens or counted, reply.usage.cached_tokens

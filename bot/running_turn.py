@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from bot.engine.events import Claim
 from bot.executor import Bounds, Used
+from bot.streaming import Stream
 from memory.agent_state import AgentState
+
+IMAGES = 4
+"""Pictures that one turn shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class AgentSettings:
     refused_line: str
     spent_line: str
     """What a person hears once a day when the budget is spent."""
+    image_tokens: int = 1200
+    """What a picture counts."""
 
 
 @dataclass(slots=True)
@@ -42,3 +49,9 @@ class RunningTurn:
     replied: bool
     nudged: bool
     started: float
+    stream: Stream
+
+    @property
+    def images(self) -> tuple[Mapping[str, str], ...]:
+        """The pictures that came with the events of this turn, the newest if there are too many."""
+        return tuple(image for event in self.claim.events for image in event.payload.get("images", ()))[-IMAGES:]

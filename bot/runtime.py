@@ -12,28 +12,33 @@ from math import ceil
 import psycopg
 from psycopg_pool import PoolTimeout
 
-from adapters.base import Adapter, Answer, Changed, Incoming, Newest, Person, PlaceOf
+from adapters.base import Adapter, Answer, Changed, Incoming, Newest, Person, PlaceOf, Streams
 from adapters.discord.settings import LIMIT
-from bot import changes, commands, prompts
+from adapters.slack.settings import LIMIT as SLACK_LIMIT
+from bot import changes, commands, prompts, reception
 from bot.agent import Agent
 from bot.commands.context import Parts
 from bot.engine import deadletters, inbox
 from bot.engine.events import Claim
+from bot.engine.loops import ended
 from bot.engine.outbox import OutboxSender
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.engine.signals import Outbound
 from bot.engine.timers import Ticker
 from bot.engine.upkeep import Upkeep
-from bot.engine.worker import Turn, Worker
+from bot.engine.worker import STOPPED_WITHIN, Turn, Worker
 from bot.executor import Bounds
 from bot.findings import StartError
 from bot.pressure import Pressure
+from bot.proactive import initiative_for, listening_for
 from bot.running_turn import AgentSettings
 from bot.services import Services
 from bot.waiting import patiently
+from bot.welcome import Welcome
 from memory import tokens
 from memory.embedding_filler import EmbeddingFiller
+from memory.spending import Price
 
 log = logging.getLogger(__name__)
 
@@ -76,10 +81,23 @@ class Runtime:
         self._settings = queue.settings
         self._burst = timedelta(seconds=self._settings.burst) if burst is None else burst
         self._outbound = Outbound()
+        self._initiative = initiative_for(services, adapters)
+        self._welcome = Welcome(
+            services.db, services.loaded.config.welcome.text.strip(), services.erasure_key, adapters, services.health.count
+        )
         self.parts = parts_for(services, queue, self.accept)
 
     async def accept(self, incoming: Incoming) -> bool:
-        """Take an event in; durable when this returns. True when it was new."""
+        """Take an event in; durable when this returns. True when it was new.
+
+        Of who joins nothing is kept, and a login is an event only where the bot may speak first.
+        """
+        if incoming.kind == "join":
+            return await self._welcome.give(incoming, now())
+        if incoming.kind == "login":
+            person, place = incoming.person, incoming.place
+            if not await self._initiative.wanted(person.platform, person.realm, person.user_id, place.external_id, now()):
+                return False
         accepted = await inbox.accept(
             self._services.db, self._queue, incoming, burst=self._burst, now=now(), erasure_key=self._services.erasure_key
         )
@@ -97,12 +115,23 @@ class Runtime:
     async def newest(self, platform: str, since: datetime) -> list[Newest]:
         """The newest message taken in of each channel of a platform."""
 
-        async def look() -> list[Newest]:
-            async with self._services.db.bare() as connection:
-                cursor = await connection.execute("SELECT * FROM newest_messages(%s, %s)", (platform, since))
-                return [Newest(row["channel"], row["workspace"], row["message_id"]) for row in await cursor.fetchall()]
+        return await patiently(lambda: reception.newest(self._services.db, platform, since), INTAKE_PATIENCE)
 
-        return await patiently(look, INTAKE_PATIENCE)
+    async def kept(self, place: PlaceOf, limit: int) -> Sequence[str]:
+        """The newest messages of a place that are kept or quoted anywhere."""
+        return await patiently(lambda: reception.kept(self._services.db, place, limit), INTAKE_PATIENCE)
+
+    async def taken(self, person: Person, kind: str, since: datetime, channel: str | None = None) -> int:
+        """How many events of a kind were taken in of a person."""
+        return await patiently(lambda: reception.taken(self._services.db, person, kind, since, channel), INTAKE_PATIENCE)
+
+    async def tell_limit(self, person: Person, at: datetime) -> bool:
+        """True once a day and person."""
+        return await patiently(lambda: reception.tell_limit(self._services.db, person, at), INTAKE_PATIENCE)
+
+    async def wants_login(self, person: Person, at: datetime, flap: float) -> bool:
+        """Whether a person's coming online is an event."""
+        return await patiently(lambda: reception.wants_login(self._services.db, person, at, flap), INTAKE_PATIENCE)
 
     async def command(self, person: Person, place: PlaceOf, line: str, *, made_for: str | None = None) -> Answer | None:
         """A command line; None when it is none."""
@@ -128,7 +157,9 @@ class Runtime:
                 workers.append(group.create_task(worker.run(), name="worker"))
                 background.append(group.create_task(EmbeddingFiller(services.db, services.meaning).run(), name="embeddings"))
             if "scheduler" in only:
-                background.append(group.create_task(Ticker(services.db, self._queue, now=now).run(), name="timers"))
+                initiative = self._initiative
+                ticker = Ticker(services.db, self._queue, now=now, decide=initiative.on_due, also=(initiative.plan,))
+                background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
                 background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
             if "adapters" in only:
@@ -137,11 +168,11 @@ class Runtime:
                     background.append(group.create_task(senders[-1].run(), name=f"sender {adapter.platform}"))
                     intake.append(group.create_task(adapter.run(self), name=f"adapter {adapter.platform}"))
             await _until(stop, intake)
-            await _ended(intake)
-            await _ended(workers)
+            await _cancelled(intake)
+            await _cancelled(workers, settings.shutdown_grace + 2 * STOPPED_WITHIN)
             for sender in senders:
                 await _last_round(sender)
-            await _ended(background)
+            await _cancelled(background)
 
     def _shown(self, turn: Turn) -> Turn:
         """The turn, with a sign on the platform that the agent works at it, where one of this process's adapters serves the place."""
@@ -171,9 +202,12 @@ class Runtime:
             warning=config.context.warning, flush=config.context.flush, evict=config.context.evict,
             reply_reserve=config.context.reply_reserve, page_size=PAGE_SIZE, patience=PATIENCE,
             bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
-            waiting_line=WAITING, apology=APOLOGY, refused_line=REFUSED, spent_line=SPENT,
+            waiting_line=WAITING, apology=APOLOGY, refused_line=REFUSED, spent_line=SPENT, image_tokens=config.model.image_tokens,
         )  # fmt: skip
-        texts = prompts.load(services.names.chat, services.loaded.home / "prompts")
+        growing = {
+            adapter.platform: adapter for adapter in self._adapters if isinstance(adapter, Streams) and adapter.pace is not None
+        }
+        texts = prompts.load(services.names.chat, services.loaded.home / "prompts", growing=bool(growing))
         count = partial(tokens.count, encoding=services.encoding)
         pressure = Pressure(services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=now)
         share = pressure.fixed_share()
@@ -187,10 +221,11 @@ class Runtime:
                 f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
                 f"({config.context.fixed_limit:.0%}). Raise context.budget to {least}, or shorten the persona."
             )
-        limits = {"discord": LIMIT, **{adapter.platform: adapter.limit for adapter in self._adapters}}
+        limits = {"discord": LIMIT, "slack": SLACK_LIMIT, **{adapter.platform: adapter.limit for adapter in self._adapters}}
         return Agent(
             services.db, services.cache, services.processor, services.meaning, settings, pressure,
-            clock=now, limits=limits, outbound=self._outbound,
+            clock=now, limits=limits, outbound=self._outbound, growing=growing,
+            initiative=self._initiative, listening=listening_for(services, count),
         )  # fmt: skip
 
 
@@ -203,7 +238,9 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
     return Parts(
         db=services.db, cache=services.cache, accept=accept, vector=services.meaning.of, health=services.health,
         replay=partial(deadletters.replay, services.db, queue), data=services.loaded.data, erasure_key=services.erasure_key,
-        operators=services.loaded.config.access.operators, about=about, now=now,
+        operators=services.loaded.config.access.operators, about=about, now=now, admins=services.loaded.config.access.admins,
+        admins_see_direct=services.loaded.config.access.admins_see_direct,
+        prices={name: Price(one.prompt, one.cached, one.completion) for name, one in services.loaded.config.budget.prices.items()},
     )  # fmt: skip
 
 
@@ -231,11 +268,10 @@ async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[None]]) -> N
             ended.cancel()
 
 
-async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _cancelled(tasks: Sequence[asyncio.Task[None]], patience: float = STOPPED_WITHIN) -> None:
     for task in tasks:
         task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
+    await ended(tasks, patience=patience)
 
 
 async def _last_round(sender: OutboxSender) -> None:

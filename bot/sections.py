@@ -71,6 +71,9 @@ class Model(Section):
     fallback_url: str = ""
     fallback_key_env: str = ""
     calls: Literal["auto", "native", "schema"] = "auto"
+    sees_images: bool = False
+    image_tokens: Annotated[int, Field(ge=0, le=100_000)] = 1200
+    image_bytes: Annotated[int, Field(ge=10_000, le=20_000_000)] = 4_000_000
     timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120
     temperature: Annotated[Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None, BeforeValidator(_nothing)] = None
 
@@ -214,6 +217,8 @@ class Discord(Section):
     daily_limit: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     context_messages: Annotated[int, Field(ge=0, le=100)] = 15
     attachment_bytes: Annotated[int, Field(ge=0, le=1_000_000)] = 65_536
+    streaming: bool = False
+    on_delete: Literal["erase", "mark"] = "erase"
     catch_up_hours: Annotated[float, Field(gt=0, le=720, allow_inf_nan=False)] = 24
     catch_up_messages: Annotated[int, Field(ge=0, le=1000)] = 100
     join_channels: Ids = ()
@@ -255,6 +260,13 @@ class Access(Section):
     """Who may act across people."""
 
     operators: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
+    admins: dict[str, tuple[Annotated[str, BeforeValidator(str)], ...]] = Field(default_factory=dict)
+    admins_see_direct: bool = False
+
+    @field_validator("admins", mode="before")
+    @classmethod
+    def _workspaces(cls, admins: object) -> object:
+        return {str(workspace): ids for workspace, ids in admins.items()} if isinstance(admins, dict) else admins
 
     @field_validator("operators")
     @classmethod

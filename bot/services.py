@@ -18,7 +18,7 @@ import psycopg
 from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
 
-from bot import embedded, rehearsal
+from bot import embedded, erasures, rehearsal
 from bot.config import Loaded
 from bot.database import inspect
 from bot.embedded.lease import living
@@ -189,10 +189,11 @@ async def opened(
                         processor = _processor(loaded, db, model, names, fallbacks)
                         embedder = await embedder_for(loaded, db, model)
                         meaning = await use_model(db, embedder)
+                        key = erasure_key(loaded.data)
+                        if again := await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC)):
+                            progress(f"Erased again: {again} people whom a restored database had brought back.")
                         try:
-                            yield Services(
-                                loaded, at, db, cache, meaning, model, processor, names, health, erasure_key(loaded.data)
-                            )
+                            yield Services(loaded, at, db, cache, meaning, model, processor, names, health, key)
                         finally:
                             if isinstance(embedder, LocalEmbedder):
                                 embedder.close()

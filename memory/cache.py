@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, cast
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -23,6 +23,12 @@ LIFETIME = 3600
 """Seconds an entry stays; an agent's next message after longer than that is read from Postgres."""
 PAUSE = 5.0
 """Seconds without a try after a fault, so that a dead Redis does not slow every turn."""
+HOLD = 60
+"""Seconds after forgetting in which nothing of that agent is stored: a turn that ended just before may still want to."""
+
+# Whether an agent is held is looked at where it is stored, in one go.
+_PUT = """if redis.call('exists', KEYS[2]) == 1 then return 0 end
+redis.call('set', KEYS[1], ARGV[1], 'EX', ARGV[2]) return 1"""
 
 
 class Cache:
@@ -53,22 +59,35 @@ class Cache:
             return None
 
     async def put(self, key: str, value: Mapping[str, Any]) -> None:
-        """Store a value for `LIFETIME` seconds."""
+        """Store a value for `LIFETIME` seconds under `keepsake:<agent>:...`; nothing while the agent is held after a forgetting."""
         if self._redis is None or time.monotonic() < self._resume_at:
             return
         try:
-            await self._redis.set(key, json.dumps(value), ex=LIFETIME)
+            await cast(Awaitable[int], self._redis.eval(_PUT, 2, key, _hold(key.removeprefix("keepsake:").split(":")[0]), json.dumps(value), LIFETIME))
         except (RedisError, OSError) as error:
             self._failed(error)
         else:
             self._worked()
 
-    async def forget(self, agent: int) -> int:
-        """Delete every key of an agent; returns how many there were. Raises RedisError when that cannot be known."""
+    async def forget(self, agent: int, *, hold: int = HOLD) -> int:
+        """Delete every key of an agent and let nothing be stored for `hold` seconds; returns how many there were.
+
+        Call it after the commit that forgets. Raises RedisError when it cannot be known.
+        """
         if self._redis is None:
             return 0
-        keys = [key async for key in self._redis.scan_iter(match=f"keepsake:{agent}:*", count=1000)]
+        await self._redis.set(_hold(agent), 1, ex=hold)
+        keys = await self._keys(agent)
         return int(await self._redis.delete(*keys)) if keys else 0
+
+    async def left(self, agent: int) -> int:
+        """How many keys of an agent there are. Raises RedisError when that cannot be known."""
+        return len(await self._keys(agent))
+
+    async def _keys(self, agent: int) -> list[bytes]:
+        if self._redis is None:
+            return []
+        return [key async for key in self._redis.scan_iter(match=f"keepsake:{agent}:*", count=1000)]
 
     async def forget_quietly(self, agent: int) -> None:
         """As `forget`; without Redis what it still holds is never asked for again and vanishes within `LIFETIME`."""
@@ -97,3 +116,7 @@ class Cache:
         if not self.healthy:
             log.info("Redis is back")
         self.healthy = True
+
+
+def _hold(agent: int | str) -> str:
+    return f"keepsake-hold:{agent}"

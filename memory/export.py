@@ -6,34 +6,43 @@ A test walks the real schema and fails on a table or column that stands in neith
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime, tzinfo
-from typing import Any
+from datetime import date, datetime, time, tzinfo
+from typing import Any, LiteralString
 
 from psycopg import sql
 
 from memory.db import Connection
 
 EXPORTED: Mapping[str, tuple[str, ...]] = {
-    "agents": ("id", "created_at", "paused", "cross_accounts", "timezone", "locale"),
+    "agents": ("id", "created_at", "paused", "held", "cross_accounts", "timezone", "locale", "noticed_at"),
     "identities": ("platform", "realm", "user_id", "display_name", "unreachable_since", "created_at"),
-    "conversations": ("id", "place_id", "summary", "summary_tail", "summary_visibility", "summary_from", "summary_to"),
+    "conversations": ("id", "place_id", "summary", "summary_tail", "summary_visibility", "summary_from", "summary_to", "lost_at"),
     "working_context": (
-        "id", "place_id", "visibility", "shareable", "section", "content", "turn_id", "created_at", "updated_at",
+        "id", "place_id", "visibility", "shareable", "section", "content", "author_id", "turn_id", "created_at", "updated_at",
     ),
     "passages": (
-        "id", "place_id", "visibility", "shareable", "document_id", "author_name", "content", "tags", "turn_id", "created_at",
+        "id", "place_id", "visibility", "shareable", "document_id", "author_name", "author_id", "content", "tags", "turn_id", "created_at",
     ),
     "documents": ("id", "place_id", "visibility", "shareable", "name", "media_type", "sha256", "size", "created_at"),
     "messages": (
         "id", "conversation_id", "place_id", "visibility", "shareable", "position", "role", "kind", "author_id", "author_name",
-        "content", "calls", "call_id", "platform_id", "event_id", "turn_id", "created_at",
+        "content", "calls", "call_id", "platform_id", "event_id", "turn_id", "passing", "created_at",
     ),
     "timers": (
         "id", "place_id", "visibility", "shareable", "kind", "purpose", "zone", "wall_time", "every", "due_at", "turn_id", "created_at",
+        "name", "floating",
+    ),
+    "speaking": (
+        "openers", "decided_at", "quiet_from", "quiet_to", "daily_cap", "crisis_at", "care_at", "quiet_until", "zone_guess",
+    ),
+    "openers": ("id", "place_id", "turn_id", "kind", "said", "at"),
+    "memory_requests": (
+        "id", "place_id", "visibility", "kind", "layer", "section", "replaces", "content", "tags", "messages", "turn_id", "created_at", "until",
     ),
     "sources": ("message_id", "entry_id", "passage_id", "conversation_id", "role"),
-    "memory_log": ("id", "place_id", "at", "actor", "action", "target", "target_id", "turn_id"),
-    "memory_log_content": ("log_id", "reason", "before", "after"),
+    "fetched": ("turn_id", "message_id", "passage_id"),
+    "memory_log": ("id", "place_id", "at", "actor", "action", "target", "target_id", "turn_id", "undoes", "message_id", "covers"),
+    "memory_log_content": ("log_id", "reason", "before", "after", "row_before"),
     "events": (
         "id", "place_id", "visibility", "kind", "origin", "source", "payload", "status", "attempts", "last_error", "turn_id", "created_at", "done_at",
     ),
@@ -48,6 +57,11 @@ EXPORTED: Mapping[str, tuple[str, ...]] = {
 
 LEFT_OUT: Mapping[str, str] = {
     "spending.told": "bookkeeping of the budgets",
+    "speaking.guess_turn": "bookkeeping of the time zone that waits to be confirmed",
+    "speaking.planned": "bookkeeping of the scheduler",
+    "rezoned": "bookkeeping of the scheduler",
+    "links": "codes for linking two accounts, for ten minutes",
+    "link_tries": "bookkeeping of such codes, for an hour",
     "embeddings": "numbers computed from the exported texts",
     "unembedded": "what still lacks such numbers",
     "agents.next_seq": "bookkeeping of the engine",
@@ -75,18 +89,34 @@ LEFT_OUT: Mapping[str, str] = {
     "outbox.not_before": "bookkeeping of the sender",
     "outbox.sending_since": "bookkeeping of the sender",
     "outbox.last_error": "bookkeeping of the sender",
+    "outbox.streamed": "bookkeeping of the sender",
 }
 PLACES = ("id", "platform", "realm", "workspace", "external_id", "kind", "name")
 
 Tables = dict[str, list[dict[str, Any]]]
+_PARTLY: Mapping[str, LiteralString] = {
+    "agents": "false", "identities": "false", "speaking": "false", "spending": "false", "usage": "false",
+    "openers": "place_id = ANY (whole_places())",
+    "sources": """message_id IN (SELECT id FROM messages) AND (entry_id IS NULL OR entry_id IN (SELECT id FROM working_context))
+      AND (passage_id IS NULL OR passage_id IN (SELECT id FROM passages))
+      AND (conversation_id IS NULL OR conversation_id IN (SELECT id FROM conversations))""",
+    "fetched": "turn_id IN (SELECT id FROM turns) AND (message_id IS NULL OR message_id IN (SELECT id FROM messages))",
+    "memory_log_content": "log_id IN (SELECT id FROM memory_log)",
+}  # fmt: skip
+"""What of the tables that stand under no place goes along when only some places are seen."""
 
 
-async def collect(connection: Connection) -> Tables:
-    """All rows that the transaction's agent may see at the transaction's place, by table; `places` are those they came from."""
+async def collect(connection: Connection, *, partly: bool = False) -> Tables:
+    """All rows that the transaction's agent may see at the transaction's place, by table; `places` are those they came from.
+
+    `partly`: the transaction sees some places only, so of what stands under no place goes out what belongs to the rows of those.
+    """
     tables: Tables = {}
     for table, columns in {**EXPORTED, "places": PLACES}.items():
-        statement = sql.SQL("SELECT {} FROM {} ORDER BY 1, 2").format(
-            sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(table)
+        statement = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY 1, 2").format(
+            sql.SQL(", ").join(map(sql.Identifier, columns)),
+            sql.Identifier(table),
+            sql.SQL(_PARTLY.get(table, "true") if partly else "true"),
         )
         tables[table] = await (await connection.execute(statement)).fetchall()
     return tables
@@ -104,8 +134,8 @@ def as_markdown(tables: Tables, at: datetime, zone: tzinfo) -> str:
     """The whole export's content, for people: what is remembered, then what was said."""
     places = {row["id"]: _place(row) for row in tables["places"]}
 
-    def when(time: datetime | None) -> str:
-        return time.astimezone(zone).strftime("%d %b %Y %H:%M") if time else ""
+    def when(at: datetime | None) -> str:
+        return at.astimezone(zone).strftime("%d %b %Y %H:%M") if at else ""
 
     lines = [f"# What the bot remembers about you, {when(at)}", "", "## Working context", ""]
     lines += [
@@ -135,10 +165,19 @@ def as_markdown(tables: Tables, at: datetime, zone: tzinfo) -> str:
         lines += [f"- {when(row['created_at'])} **{_speaker(row)}**: {_line(row['content'])} [m{row['id']}]" for row in own]
         lines.append("")
     lines += ["## Who changed what", ""]
-    lines += [f"- {when(row['at'])} {row['actor']}: {row['action']} ({row['target']})" for row in tables["memory_log"]] or [
-        "Nothing."
-    ]
+    contents = {row["log_id"]: row for row in tables["memory_log_content"]}
+    lines += [
+        f"- {when(row['at'])} {row['actor']}: {row['action']} ({row['target']}){_change(contents.get(row['id']))}"
+        for row in tables["memory_log"]
+    ] or ["Nothing."]
     return "\n".join(lines) + "\n"
+
+
+def _change(content: Mapping[str, Any] | None) -> str:
+    if content is None:
+        return ""
+    texts = [f'"{_line(content[name])}"' for name in ("before", "after") if content[name]]
+    return (f": {' -> '.join(texts)}" if texts else "") + (f"; {_line(content['reason'])}" if content["reason"] else "")
 
 
 def _place(row: Mapping[str, Any]) -> str:
@@ -158,7 +197,7 @@ def _line(text: str) -> str:
 
 
 def _plain(value: object) -> str:
-    if isinstance(value, datetime):
+    if isinstance(value, date | time):  # a datetime is a date
         return value.isoformat()
     if isinstance(value, bytes):
         return value.hex()

@@ -125,6 +125,17 @@ def size(message: ChatMessage, count: Callable[[str], int]) -> int:
     return tokens
 
 
+def with_images(status: str, images: Sequence[Mapping[str, str]]) -> ChatMessage:
+    """The last message with the pictures that the person attached, each after its name."""
+    parts: list[dict[str, Any]] = [{"type": "text", "text": status}]
+    for image in images:
+        parts += [
+            {"type": "text", "text": package("image", name=label(image["name"]), note="attached to the message above; data only")},
+            {"type": "image_url", "image_url": {"url": image["url"]}},
+        ]
+    return {"role": "user", "content": parts}
+
+
 def build(
     *,
     system: str,
@@ -136,8 +147,13 @@ def build(
     place: str,
     giant: int,
     count: Callable[[str], int],
+    images: Sequence[Mapping[str, str]] = (),
+    image_tokens: int = 0,
 ) -> MainContext:
-    """Put a prompt together and count it. Pure but for the counting, which caches."""
+    """Put a prompt together and count it. Pure but for the counting, which caches.
+
+    `images` (`name`, `url`) came with the messages that are being answered; they stand behind the status, each counted as `image_tokens`.
+    """
     first: ChatMessage = {"role": "system", "content": system}
     last: ChatMessage = {"role": "user", "content": status}
     slot0: list[ChatMessage] = []
@@ -153,8 +169,8 @@ def build(
         size(first, count) + size(last, count) + sum(count(json.dumps(s, ensure_ascii=False)) + MESSAGE_OVERHEAD for s in schemas)
     )
     return MainContext(
-        messages=(first, *slot0, *rendered, last),
-        fixed=fixed,
+        messages=(first, *slot0, *rendered, with_images(status, images) if images else last),
+        fixed=fixed + (image_tokens + MESSAGE_OVERHEAD) * len(images),
         queue=tuple(size(message, count) for message in rendered),
         summary=sum(size(message, count) for message in slot0),
     )

@@ -49,10 +49,13 @@ def drafts_of(event: Incoming) -> list[Draft]:
     """The messages an event becomes: others' quoted words each under their author, then the person's own, or a line about what happened."""
     payload = event.payload
     made = [
-        Draft("user", "quote", quote["text"], quote["author_id"], quote["author_name"], event_id=event.id)
+        Draft(
+            "user", "quote", quote["text"], quote["author_id"], quote["author_name"], platform_id=quote.get("origin") or None,
+            event_id=event.id,
+        )
         for quote in payload.get("quotes", ())
         if quote["text"].strip()
-    ]
+    ]  # fmt: skip
     if event.kind == "message":
         own = Draft(
             "user", "message", payload["text"] if payload["text"].strip() else "(no text)", payload.get("author_id", ""),
@@ -64,10 +67,20 @@ def drafts_of(event: Incoming) -> list[Draft]:
 
 def _happened(event: Incoming) -> str:
     """What an event is in words, for the model."""
+    payload = event.payload
     if event.kind == "timer":
-        again = f", every {event.payload['every']}" if event.payload.get("every") else ""
-        return f"Timer is due ({event.payload.get('timer', 'reminder')}{again}): {event.payload.get('purpose', '')}"
+        again = f", every {payload['every']}" if payload.get("every") else ""
+        late = f", {_span(payload['late'])} late because the bot was away: say so" if payload.get("late") else ""
+        what = payload.get("worth") or payload.get("purpose", "")
+        return f"Timer is due ({payload.get('timer', 'reminder')}{again}{late}): {what}"
+    if payload.get("worth"):
+        return f"{_EVENTS.get(event.kind, event.kind)} {payload['worth']}"
     return _EVENTS.get(event.kind, f"Event: {event.kind}.")
+
+
+def _span(seconds: int) -> str:
+    minutes = seconds // 60
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h" if minutes < 2880 else f"{minutes // 1440} days"
 
 
 async def append_events(

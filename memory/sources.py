@@ -8,6 +8,7 @@ from typing import Literal
 from memory.db import Connection
 
 Derived = Literal["entry_id", "passage_id", "conversation_id"]
+Fetched = Literal["message_id", "passage_id"]
 
 
 async def add(
@@ -30,3 +31,12 @@ async def take_over(connection: Connection, *, entry: int, passage: int) -> None
            SELECT agent_id, message_id, %s, role FROM sources WHERE entry_id = %s""",
         (passage, entry),
     )
+
+
+async def fetched(connection: Connection, agent: int, turn: int, found: Fetched, ids: Sequence[int]) -> None:
+    """Note which rows a turn's search brought into its prompt."""
+    if ids:
+        await connection.execute(
+            f"INSERT INTO fetched (agent_id, turn_id, {found}) SELECT %s, %s, unnest(%s::bigint[])",
+            (agent, turn, list(ids)),
+        )

@@ -51,6 +51,7 @@ COMES_WITH = {
     "sqlalchemy": "alembic",
     "tzlocal": "apscheduler",
     "yarl": "aiohttp",
+    "httpx2": "openai",
 }
 NOT_IMPORTED = {
     # dependency that no module imports: who uses it

@@ -23,6 +23,8 @@ __all__ = ["DiscordAdapter", "Refused", "Slash"]
 
 log = logging.getLogger(__name__)
 
+EDIT_EVERY = 1.2
+"""Seconds between two edits of a message that grows; Discord allows about five in five seconds in a channel."""
 KNOWN_FOR = timedelta(days=30)
 """How far back a channel counts as one that the bot is in."""
 
@@ -72,11 +74,15 @@ class DiscordAdapter:
         commands = Commands(bot, self._count)
         trees: dict[discord.Client, discord.app_commands.CommandTree[discord.Client]] = {}
 
+        async def on_interaction(interaction: discord.Interaction[discord.Client]) -> None:
+            await commands.pressed(interaction)
+
         def prepare(client: discord.Client) -> None:
             trees.clear()
             trees[client] = tree_of(client, self._slashes, commands.answer)
             trees[client].error(commands.failed)
             events.register(client)
+            client.event(on_interaction)
 
         async def logged_in(client: discord.Client) -> None:
             await self._synced(client, trees[client])
@@ -126,6 +132,23 @@ class DiscordAdapter:
     async def find(self, outgoing: Outgoing) -> str | None:
         """The id of a message that was perhaps sent; see `Outbound.find`."""
         return await self._outbound.find(outgoing)
+
+    @property
+    def pace(self) -> float | None:
+        """Seconds between two edits of one message; None: replies do not grow here."""
+        return EDIT_EVERY if self._settings.streaming else None
+
+    async def begin(self, outgoing: Outgoing) -> str:
+        """Send the beginning of a message; the same one when it is asked for again within minutes."""
+        return await self._outbound.send(outgoing)
+
+    async def extend(self, outgoing: Outgoing, platform_id: str) -> None:
+        """Let a begun message show more."""
+        await self._outbound.edit(outgoing, platform_id)
+
+    async def finish(self, outgoing: Outgoing, platform_id: str) -> str:
+        """The final text of a begun message."""
+        return await self._outbound.finish(outgoing, platform_id)
 
     def working(self, channel: str) -> AbstractAsyncContextManager[None]:
         """Typing shows as long as the context is open."""

@@ -1,7 +1,8 @@
 """What was missed while nobody listened: the channels' histories after the last message seen, through the same way in.
 
 Needed after a crash and after a session that Discord does not resume. Whatever was taken before is known to the inbox by its key, so
-reading too much costs requests and nothing else.
+reading too much costs requests and nothing else. Of the messages that are kept, those that are gone from the part of the history that
+is read were deleted meanwhile, and edited ones are corrected.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 
 import discord
 
-from adapters.base import Newest
+from adapters.base import Bot, Newest, PlaceOf
+from adapters.discord.names import PLATFORM
 from adapters.discord.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -26,9 +28,20 @@ AGAIN = 5.0
 
 
 class CatchUp:
-    """Knows the newest message handled in each channel, and which channels have a gap behind it."""
+    """Knows the newest message handled in each channel, and which channels have a gap behind it.
 
-    def __init__(self, settings: Settings, take: Callable[[discord.Message], Awaitable[None]]) -> None:
+    `take`, `corrected` and `deleted` are the way in: a message, a message with perhaps another text, messages that are gone.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        bot: Bot,
+        take: Callable[[discord.Message], Awaitable[None]],
+        corrected: Callable[[discord.Message], Awaitable[None]],
+        deleted: Callable[[int, set[int]], Awaitable[None]],
+    ) -> None:
+        self._bot, self._corrected, self._deleted = bot, corrected, deleted
         self._limit = settings.catch_up_messages
         self._age = timedelta(hours=settings.catch_up_hours)
         self._take = take
@@ -111,15 +124,34 @@ class CatchUp:
         after = max(self._newest.get(channel, 0), self._cutoff())
         if where is not None:
             try:
-                found = [one async for one in where.history(limit=self._limit, after=discord.Object(after), oldest_first=False)]
+                found = [one async for one in where.history(limit=self._limit)]
             except (discord.Forbidden, discord.NotFound):
                 found = []
-            for message in reversed(found):
+            else:
+                await self._compare(where, channel, found)
+            missed = [message for message in reversed(found) if message.id > after]
+            for message in missed:
                 await self._take(message)
                 self._newest[channel] = max(message.id, self._newest.get(channel, 0))
-            if found:
-                log.info("caught up %d messages of a channel", len(found))
+            if missed:
+                log.info("caught up %d messages of a channel", len(missed))
         self._stale.discard(channel)
+
+    async def _compare(self, where: discord.abc.Messageable, channel: int, found: list[discord.Message]) -> None:
+        """What is kept of the channel with the newest part of its history, newest first."""
+        if not _sees_history(where):
+            return  # Discord shows an empty one then
+        kept = await self._bot.kept(PlaceOf(PLATFORM, "", "", str(channel), "private"), self._limit)
+        known = {int(one) for one in kept if one.isdecimal()}
+        oldest = found[-1].id if len(found) >= self._limit else 0
+        gone = {one for one in known if one >= oldest} - {message.id for message in found}
+        if gone:
+            log.info("%d messages of a channel were deleted meanwhile", len(gone))
+            await self._deleted(channel, gone)
+        recently = datetime.now(UTC) - self._age
+        for message in found:
+            if message.id in known and message.edited_at is not None and message.edited_at > recently and message.content:
+                await self._corrected(message)
 
     def _where(self, client: discord.Client, channel: int) -> discord.abc.Messageable | None:
         found = client.get_channel(channel)
@@ -129,3 +161,9 @@ class CatchUp:
 
     def _cutoff(self) -> int:
         return discord.utils.time_snowflake(datetime.now(UTC) - self._age)
+
+
+def _sees_history(where: discord.abc.Messageable) -> bool:
+    if isinstance(where, discord.TextChannel | discord.Thread | discord.VoiceChannel | discord.StageChannel):
+        return where.permissions_for(where.guild.me).read_message_history
+    return True

@@ -1,4 +1,4 @@
-"""Slash commands: made from the list of the bot's commands, acknowledged first, answered for the asker's eyes alone."""
+"""Slash commands and pressed buttons: made from the bot's commands, acknowledged first, answered for the asker's eyes alone."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from typing import Any
 import discord
 from discord import app_commands
 
-from adapters.base import Bot
-from adapters.discord.names import person_of, place_of
+from adapters.base import Answer, Bot
+from adapters.discord import buttons
+from adapters.discord.names import author_id, person_of, place_of, role_ids
 from adapters.discord.settings import LIMIT
 from adapters.text import split
 
@@ -26,40 +27,61 @@ MESSAGES = 3
 """The most messages of one answer; a longer one comes as a file."""
 UNKNOWN_INTERACTION, ALREADY_ACKNOWLEDGED = 10062, 40060
 FAILED = "That did not work. Please try again in a moment."
+BARE = "show"
+"""The subcommand of a command that is a group as well, as Discord offers no group to be run itself."""
 
-Answer = Callable[["discord.Interaction[Any]", str], Awaitable[None]]
+Run = Callable[["discord.Interaction[Any]", str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Slash:
-    """A command by its one or two words, what it does, and an example of what may follow it (empty: nothing)."""
+    """A command by its one to three words, what it does, and an example of what may follow it (empty: nothing).
+
+    `restricted`: Discord shows it to those alone who manage the guild, unless its admins choose otherwise.
+    """
 
     name: str
     does: str
     example: str = ""
+    restricted: bool = False
 
 
-def tree_of(client: discord.Client, slashes: Sequence[Slash], answer: Answer) -> app_commands.CommandTree[discord.Client]:
+def tree_of(client: discord.Client, slashes: Sequence[Slash], answer: Run) -> app_commands.CommandTree[discord.Client]:
     """The commands, for guilds and direct messages with the bot."""
     tree = app_commands.CommandTree(
         client,
         allowed_contexts=app_commands.AppCommandContext(guild=True, dm_channel=True, private_channel=False),
         allowed_installs=app_commands.AppInstallationType(guild=True, user=True),
     )
-    groups: dict[str, app_commands.Group] = {}
+    groups: dict[tuple[str, ...], app_commands.Group] = {}
+    holding = {tuple(slash.name.split()[:length]) for slash in slashes for length in range(1, len(slash.name.split()))}
+    restricted = {slash.name.split()[0] for slash in slashes if slash.restricted}
+    only = discord.Permissions(manage_guild=True)
+
+    def group(path: tuple[str, ...]) -> app_commands.Group:
+        if path not in groups:
+            about = f"{'For admins' if path[0] in restricted else 'Your'} {' '.join(path)}"
+            if len(path) > 1:
+                groups[path] = app_commands.Group(name=path[-1], description=about, parent=group(path[:-1]))
+            else:
+                groups[path] = app_commands.Group(name=path[0], description=about)
+                groups[path].default_permissions = only if path[0] in restricted else None
+                tree.add_command(groups[path])
+        return groups[path]
+
     for slash in slashes:
-        first, _, second = slash.name.partition(" ")
-        if not second:
-            tree.add_command(_command(first, slash, answer))
-            continue
-        if first not in groups:
-            groups[first] = app_commands.Group(name=first, description=f"Your {first}")
-            tree.add_command(groups[first])
-        groups[first].add_command(_command(second, slash, answer))
+        words = tuple(slash.name.split())
+        words = (*words, BARE) if words in holding else words
+        command = _command(words[-1], slash, answer)
+        if len(words) > 1:
+            group(words[:-1]).add_command(command)
+        else:
+            command.default_permissions = only if slash.restricted else None
+            tree.add_command(command)
     return tree
 
 
-def _command(name: str, slash: Slash, answer: Answer) -> app_commands.Command[Any, ..., None]:
+def _command(name: str, slash: Slash, answer: Run) -> app_commands.Command[Any, ..., None]:
     async def plain(interaction: discord.Interaction) -> None:
         await answer(interaction, f"/{slash.name}")
 
@@ -94,7 +116,27 @@ class Commands:
     def __init__(self, bot: Bot, count: Callable[[str], None]) -> None:
         self._bot, self._count = bot, count
 
-    async def answer(self, interaction: discord.Interaction[Any], line: str) -> None:
+    async def pressed(self, interaction: discord.Interaction[Any]) -> None:
+        """A button of ours, or the modal in which it asked; anything else is left alone."""
+        if interaction.type not in (discord.InteractionType.component, discord.InteractionType.modal_submit):
+            return
+        data: dict[str, Any] = dict(interaction.data or {})
+        name = str(data.get("custom_id") or "")
+        button = buttons.pressed(name)
+        if button is None:
+            return
+        act: Awaitable[object]
+        asks = interaction.type is discord.InteractionType.component and button.ask and interaction.user.id == button.user
+        if asks:
+            act = interaction.response.send_modal(buttons.question(button, name, _label(interaction, name)))
+        else:
+            act = self.answer(interaction, f"{button.line} {buttons.typed(data)}".strip(), made_for=author_id(button.user))
+        # Whatever it raises: the person is told, as with a slash command.
+        for outcome in await asyncio.gather(act, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                await self._broke_off(interaction, outcome)
+
+    async def answer(self, interaction: discord.Interaction[Any], line: str, *, made_for: str | None = None) -> None:
         """Acknowledge at once, then run the line. Who may do what is the bot's authoriser's matter, not Discord's."""
         late = False
         try:
@@ -108,28 +150,42 @@ class Commands:
             self._count("discord_command_late")
         channel = interaction.channel_id or 0
         place = place_of(interaction.channel, channel, interaction.guild, interaction.guild_id)
-        person = person_of(interaction.user, str(interaction.locale))
-        said = await self._bot.command(person, place, line)
-        await _tell(interaction, said.text if said else "Done.", late=late)
+        person = person_of(interaction.user, str(interaction.locale), role_ids(interaction.user))
+        said = await self._bot.command(person, place, line, made_for=made_for)
+        await _tell(interaction, said or Answer("Done."), late=late)
 
     async def failed(self, interaction: discord.Interaction[Any], error: app_commands.AppCommandError) -> None:
         """A body raised: the person is told that much, the log the class."""
-        cause = error.original if isinstance(error, app_commands.CommandInvokeError) else error
-        log.error("a slash command broke off: %s", type(cause).__name__, exc_info=cause)
+        await self._broke_off(interaction, error.original if isinstance(error, app_commands.CommandInvokeError) else error)
+
+    async def _broke_off(self, interaction: discord.Interaction[Any], cause: Exception) -> None:
+        log.error("a command broke off: %s", type(cause).__name__, exc_info=cause)
         try:
-            await _tell(interaction, FAILED, late=False)
+            await _tell(interaction, Answer(FAILED), late=False)
         except (discord.DiscordException, OSError) as again:
             log.info("nobody could be told: %s", type(again).__name__)
 
 
-async def _tell(interaction: discord.Interaction[Any], text: str, *, late: bool) -> None:
-    """The answer, in parts or as a file. One that came too late to be acknowledged goes into a direct message."""
-    parts = split(text, LIMIT)
+def _label(interaction: discord.Interaction[Any], name: str) -> str:
+    """What stands on a pressed button."""
+    rows = interaction.message.components if interaction.message is not None else []
+    found = [
+        one for row in rows if isinstance(row, discord.ActionRow) for one in row.children if getattr(one, "custom_id", "") == name
+    ]
+    return str(getattr(found[0], "label", "") or "") if found else ""
+
+
+async def _tell(interaction: discord.Interaction[Any], answer: Answer, *, late: bool) -> None:
+    """The answer, in parts or as a file, its buttons under the last. One that came too late to be acknowledged goes into a direct message."""
+    text, view = buttons.shown(answer, interaction.user.id)
+    parts = split(text, LIMIT) or ["Done."]
     send: Callable[..., Awaitable[object]] = interaction.user.send if late else interaction.followup.send
     options: dict[str, Any] = {} if late else {"ephemeral": True}
+    last = options if view is None else {**options, "view": view}
     if len(parts) > MESSAGES:
         file = discord.File(io.BytesIO(text.encode("utf-8", "replace")), "answer.md")
-        await send("The answer is long, so it comes as a file.", file=file, **options)
+        await send("The answer is long, so it comes as a file.", file=file, **last)
         return
-    for part in parts or ["Done."]:
+    for part in parts[:-1]:
         await send(part, **options)
+    await send(parts[-1], **last)

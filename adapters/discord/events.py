@@ -10,12 +10,12 @@ from typing import Any
 
 import discord
 
-from adapters.base import Bot, Incoming
+from adapters.base import Bot, Incoming, Person
 from adapters.discord.catchup import CatchUp
 from adapters.discord.inbound import Inbound
-from adapters.discord.names import person_of, place_of
+from adapters.discord.names import PLATFORM, person_of, place_of
 from adapters.discord.outbound import Outbound
-from adapters.discord.presence import Presences
+from adapters.discord.presence import FLAP, Presences
 from adapters.discord.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -31,9 +31,8 @@ class Events:
         self._settings, self._bot, self._outbound, self._client, self._count = settings, bot, outbound, client, count
         self._ready = ready
         self._presences = Presences()
-        self._direct: dict[int, discord.abc.MessageableChannel] = {}
         self._inbound = Inbound(settings, bot, count)
-        self.catch_up = CatchUp(settings, self._take)
+        self.catch_up = CatchUp(settings, bot, self._take, self._corrected, self._inbound.deleted)
 
     def register(self, client: discord.Client) -> None:
         """Have a client call these methods."""
@@ -54,10 +53,6 @@ class Events:
         me = self._me()
         if message.author.id == me:
             self._outbound.seen(message)
-        else:
-            self._outbound.heard(message.channel.id)
-        if message.guild is None and message.author.id != me:
-            self._direct[message.author.id] = message.channel
         taken = False
         try:
             await self._inbound.take(message, me)
@@ -65,6 +60,10 @@ class Events:
         finally:
             if not taken:  # whatever the reason: it is read again
                 self.catch_up.missed(message.channel.id, message.id)
+
+    async def _corrected(self, message: discord.Message) -> None:
+        if not message.author.bot:
+            await self._inbound.corrected(message, self._me())
 
     def _me(self) -> int:
         client = self._client()
@@ -111,19 +110,25 @@ class Events:
         await self._inbound.joined(member)
 
     async def on_raw_presence_update(self, event: discord.RawPresenceUpdateEvent) -> None:
-        """Perhaps a login, of somebody whose direct messages are known."""
-        if not self._settings.login_events or not self._presences.login(
-            event.user_id, event.client_status.raw_status, time.monotonic()
+        """Perhaps a login, of somebody who agreed to be spoken to first."""
+        now, client = discord.utils.utcnow(), self._client()
+        status = event.client_status.raw_status
+        if (
+            not self._settings.login_events
+            or client is None
+            or not self._presences.login(event.user_id, status, time.monotonic())
         ):
             return
-        channel, client = self._direct.get(event.user_id), self._client()
-        user = client.get_user(event.user_id) if client is not None else None
-        if channel is None or user is None:
+        if not await self._bot.wants_login(Person(PLATFORM, "", str(event.user_id), ""), now, FLAP):
+            self._count("discord_ignored_login")
             return
-        now = discord.utils.utcnow()
-        key = f"login:{user.id}:{now.timestamp():.0f}"
+        user = client.get_user(event.user_id) or await client.fetch_user(event.user_id)
+        channel = user.dm_channel or await user.create_dm()
+        # The same key for whoever sees it at the same time.
+        key = f"login:{user.id}:{now.timestamp() // FLAP:.0f}"
         place = place_of(channel, channel.id, None, None)
-        await self._bot.receive(Incoming("login", person_of(user), place, key, now, addressed=False))
+        if await self._bot.receive(Incoming("login", person_of(user), place, key, now, addressed=False)):
+            self._count("discord_login")
 
     async def on_error(self, event: str, *_: object, **__: object) -> None:
         """A handler raised; the dispatch's data is not looked at, as it holds what people say."""

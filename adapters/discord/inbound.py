@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import discord
 
 from adapters.base import Bot, Changed, Incoming
 from adapters.discord import files
-from adapters.discord.guard import DailyLimit, PairGuard
+from adapters.discord.guard import IN_WINDOW, SINCE_HUMAN, WINDOW, PairGuard
 from adapters.discord.names import PLATFORM, names_in, person_of, place_of
 from adapters.discord.quotes import Quotes, file_of
 from adapters.discord.settings import Settings
 from adapters.discord.texts import readable
 from adapters.discord.triggers import Author, Decision, Facts, decide
+from adapters.turnstile import Turnstile
 
 log = logging.getLogger(__name__)
 
@@ -27,28 +26,6 @@ LATE_MENTION = timedelta(hours=1)
 """How old a message may be that is edited to address the bot."""
 
 
-class Turnstile:
-    """One at a time for each key, in the order of coming."""
-
-    def __init__(self) -> None:
-        self._locks: dict[int, tuple[asyncio.Lock, int]] = {}
-
-    @asynccontextmanager
-    async def through(self, key: int) -> AsyncIterator[None]:
-        """Wait for one's turn."""
-        lock, waiting = self._locks.get(key, (asyncio.Lock(), 0))
-        self._locks[key] = lock, waiting + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._locks[key]
-            if waiting == 1:
-                del self._locks[key]
-            else:
-                self._locks[key] = lock, waiting - 1
-
-
 class Inbound:
     """Takes in what concerns the bot. `count` is told the reason of every decision."""
 
@@ -56,33 +33,49 @@ class Inbound:
         self._settings, self._bot, self._count = settings, bot, count
         self._quotes = Quotes(settings.context_messages, reads_content=settings.message_content)
         self._guard = PairGuard()
-        self._daily = DailyLimit(settings.daily_limit)
+        self._people_in: set[str] = set()
         self._hidden_told = False
         self.turnstile = Turnstile()
 
     async def take(self, message: discord.Message, me: int) -> None:
         """One message, in its channel's turn. Returns when it is in the inbox, or when it need not be."""
         decision = decide(facts_of(message, me), self._settings.rules)
-        channel, person = str(message.channel.id), str(message.author.id)
+        channel = str(message.channel.id)
         if not message.author.bot:
             self._guard.person(channel)
-        elif decision.kind != "ignore" and not self._guard.bot(channel, person, message.created_at.timestamp()):
+            self._people_in.add(channel)
+        elif decision.kind != "ignore" and await self._loops(message):
             decision = Decision("ignore", "bot_loop")
-        if decision.kind != "ignore" and self._daily.spent(person, datetime.now(UTC)):
+        if decision.kind != "ignore" and await self._spent(message):
             decision = Decision("ignore", "daily_limit")
             await self._tell_spent(message)
         if decision.kind == "ignore":
             self._ignored(decision.reason)
             return
         if await self._bot.receive(await self._incoming(message, me, addressed=decision.kind == "answer")):
-            self._daily.take(person, datetime.now(UTC))
             self._count(f"discord_{decision.reason}")
+
+    async def _loops(self, message: discord.Message) -> bool:
+        """Whether an allowed bot has been answered often enough: by what this process saw, and by what any process took in."""
+        channel, at = str(message.channel.id), message.created_at
+        if not self._guard.bot(channel, str(message.author.id), at.timestamp()):
+            return True
+        since = at - timedelta(seconds=WINDOW)
+        taken = await self._bot.taken(person_of(message.author), "message", since, channel)
+        return taken >= (IN_WINDOW if channel in self._people_in else SINCE_HUMAN)
+
+    async def _spent(self, message: discord.Message) -> bool:
+        """Whether nothing more is taken of this person today (UTC)."""
+        limit = self._settings.daily_limit
+        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return limit > 0 and await self._bot.taken(person_of(message.author), "message", today) >= limit
 
     async def _incoming(self, message: discord.Message, me: int, *, addressed: bool) -> Incoming:
         return Incoming(
             "message", person_of(message.author), place_of(message.channel, message.channel.id, message.guild, None),
             key=str(message.id), at=message.created_at, text=await self._text(message, me), message_id=str(message.id),
             addressed=addressed, quotes=await self._quotes.of(message, me),
+            images=await files.seen([file_of(one) for one in message.attachments], self._settings.image_bytes),
         )  # fmt: skip
 
     async def _text(self, message: discord.Message, me: int) -> str:
@@ -104,7 +97,7 @@ class Inbound:
             )
 
     async def _tell_spent(self, message: discord.Message) -> None:
-        if self._daily.tell(str(message.author.id)):
+        if await self._bot.tell_limit(person_of(message.author), datetime.now(UTC)):
             try:
                 await message.channel.send(SPENT)
             except (discord.DiscordException, OSError) as error:
@@ -120,17 +113,22 @@ class Inbound:
         if not message.content and not self._settings.message_content and message.guild is not None:
             return  # hidden from us, not emptied
         now = datetime.now(UTC)
-        text = await self._text(message, me)
-        await self._bot.changed(Changed(PLATFORM, "", str(event.channel_id), (str(event.message_id),), text, now))
-        self._count("discord_edited")
+        await self.corrected(message, me)
         late = message.created_at <= now - LATE_MENTION
         if message.guild is not None and not late and decide(facts_of(message, me), self._settings.rules).kind == "answer":
             await self.take(message, me)
 
+    async def corrected(self, message: discord.Message, me: int) -> None:
+        """A message has another text now; where it has still the same nothing comes of it."""
+        ids, text = (str(message.id),), await self._text(message, me)
+        await self._bot.changed(Changed(PLATFORM, "", str(message.channel.id), ids, text, datetime.now(UTC)))
+        self._count("discord_edited")
+
     async def deleted(self, channel: int, messages: set[int]) -> None:
         """Messages are gone, by whose hand does not matter."""
         ids = tuple(str(one) for one in sorted(messages))
-        await self._bot.changed(Changed(PLATFORM, "", str(channel), ids, None, datetime.now(UTC)))
+        mark = self._settings.mark_deleted
+        await self._bot.changed(Changed(PLATFORM, "", str(channel), ids, None, datetime.now(UTC), mark=mark))
         self._count("discord_deleted")
 
     async def joined(self, member: discord.Member) -> None:
@@ -159,7 +157,7 @@ def facts_of(message: discord.Message, me: int) -> Facts:
     named = any(user.id == me for user in message.mentions)
     return Facts(
         author=author, author_id=str(message.author.id), ordinary=message.type in ORDINARY, direct=message.guild is None,
-        guild=str(message.guild.id) if message.guild else "", channel=str(message.channel.id),
+        workspace=str(message.guild.id) if message.guild else "", channel=str(message.channel.id),
         parent=str(thread.parent_id) if thread else "",
         mentioned=named and (not reply_to_me or me in message.raw_mentions),
         mass_mention=message.mention_everyone or bool(message.raw_role_mentions),

@@ -11,9 +11,14 @@ PLATFORM = "discord"
 NAME_LENGTH = 80
 
 
-def person_of(user: discord.User | discord.Member, locale: str | None = None) -> Person:
+def person_of(user: discord.User | discord.Member, locale: str | None = None, roles: tuple[str, ...] = ()) -> Person:
     """Who acted."""
-    return Person(PLATFORM, "", str(user.id), user.display_name[:NAME_LENGTH], locale=locale)
+    return Person(PLATFORM, "", str(user.id), user.display_name[:NAME_LENGTH], locale=locale, roles=roles)
+
+
+def role_ids(user: discord.User | discord.Member) -> tuple[str, ...]:
+    """The roles that somebody has in the guild they act in, without the one that everybody has."""
+    return tuple(str(role.id) for role in user.roles if not role.is_default()) if isinstance(user, discord.Member) else ()
 
 
 def author_id(user_id: int) -> str:

@@ -7,13 +7,14 @@ import logging
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 
 import aiohttp
 import discord
 
-from adapters.base import Outgoing, TryLater, Undeliverable
+from adapters.base import Outgoing, TryLater, Undeliverable, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,9 @@ GONE_FOR_GOOD = frozenset((50007, 50278, 50001, 10003, 10013, 50013, 50083, 1600
 """Codes that no repetition mends: direct messages closed, no guild in common, no access, no channel, no user, no permission, archived or
 locked thread, blocked by AutoMod, an empty or malformed message, the app being quarantined."""
 PERSON_GONE = frozenset((50007, 50278, 50001, 10013))
-"""Those of them that mean the person: nothing more is tried in their channel until they write again."""
+"""Those of them that mean the person in a direct message: nothing more is tried until they write again."""
+GONE_MESSAGE = frozenset((10008, 30046, 50005))
+"""Codes of an edit that mean that the message is not there to be edited any more: deleted, or edited too often."""
 SLOW_DOWN = {40003: 60.0, 20016: 10.0, 40062: 10.0, 130000: 30.0}
 """Codes that ask for patience, and for how much where the answer does not say."""
 NO_HISTORY = 160002
@@ -39,9 +42,11 @@ NO_HISTORY = 160002
 def nonce_of(outgoing: Outgoing) -> str:
     """The message's own mark (at most 25 characters): Discord sends nothing twice with the same one within minutes.
 
-    It holds the text's checksum too, because a database that begins anew begins with the same numbers.
+    It holds a checksum too, because a database that begins anew begins with the same numbers: of the text, or where that grows of the
+    message that is answered.
     """
-    return f"{_base36(outgoing.outbox_id)}-{zlib.crc32(outgoing.text.encode('utf-8', 'replace')):08x}"
+    own = f"{outgoing.channel} {outgoing.reply_to}" if outgoing.streamed else outgoing.text
+    return f"{_base36(outgoing.outbox_id)}-{zlib.crc32(own.encode('utf-8', 'replace')):08x}"
 
 
 def _base36(number: int) -> str:
@@ -58,6 +63,8 @@ def meaning(error: discord.HTTPException) -> Exception | None:
         return TryLater(_asked(error) or SLOW_DOWN.get(error.code, 60.0))
     if error.status == 401:
         return TryLater(60.0)  # the token was reset; the connection says so
+    if error.code in PERSON_GONE:
+        return Unreachable(f"Discord refuses it ({error.status}, code {error.code})")
     if 400 <= error.status < 500:
         return Undeliverable(f"Discord refuses it ({error.status}, code {error.code})")
     return None
@@ -69,31 +76,51 @@ def _asked(error: discord.HTTPException) -> float | None:
     return None
 
 
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Discord's refusals as the contract has them; what is left means that nobody knows whether it was done."""
+    try:
+        yield
+    except discord.RateLimited as error:
+        raise TryLater(error.retry_after) from error
+    except discord.HTTPException as error:
+        raise meaning(error) or error from error
+
+
 class Outbound:
     """Sends through the present client."""
 
     def __init__(self, client: Callable[[], discord.Client | None]) -> None:
         self._client = client
         self._sent: OrderedDict[str, str] = OrderedDict()
-        self._closed: set[str] = set()
         self._typing: dict[str, tuple[asyncio.Task[None], int]] = {}
 
     async def send(self, outgoing: Outgoing) -> str:
         """Send one message and return its id, as the contract says."""
-        if outgoing.channel in self._closed:
-            raise Undeliverable("this person cannot be written to until they write again")
         client = self._ready()
         nonce = nonce_of(outgoing)
-        try:
+        with _understood():
             sent = await self._post(client, outgoing, nonce, outgoing.reply_to)
-        except discord.RateLimited as error:
-            raise TryLater(error.retry_after) from error
-        except discord.HTTPException as error:
-            if error.code in PERSON_GONE:
-                self._closed.add(outgoing.channel)
-            raise meaning(error) or error from error
         self._remember(nonce, str(sent.id))
         return str(sent.id)
+
+    async def edit(self, outgoing: Outgoing, platform_id: str) -> None:
+        """Give a message of ours another text."""
+        where = self._ready().get_partial_messageable(int(outgoing.channel))
+        with _understood():
+            await where.get_partial_message(int(platform_id)).edit(content=outgoing.text)
+
+    async def finish(self, outgoing: Outgoing, platform_id: str) -> str:
+        """The final text of a message that grew; one that somebody deleted meanwhile is sent anew."""
+        try:
+            await self.edit(outgoing, platform_id)
+        except Undeliverable as refused:
+            cause = refused.__cause__
+            if not isinstance(cause, discord.HTTPException) or cause.code not in GONE_MESSAGE:
+                raise
+            # Under another mark: the first one's belongs to the message that is gone.
+            return await self.send(replace(outgoing, streamed=False))
+        return platform_id
 
     async def _post(self, client: discord.Client, outgoing: Outgoing, nonce: str, reply_to: str | None) -> discord.Message:
         channel = int(outgoing.channel)
@@ -137,10 +164,6 @@ class Outbound:
         """The gateway told of a message of ours."""
         if message.nonce:
             self._remember(str(message.nonce), str(message.id))
-
-    def heard(self, channel: int) -> None:
-        """Somebody wrote here, so they can be written to again."""
-        self._closed.discard(str(channel))
 
     def _remember(self, nonce: str, message_id: str) -> None:
         self._sent[nonce] = message_id

@@ -122,7 +122,7 @@ def _quoted(found: Iterable[discord.Message], kind: Literal["reply", "context", 
     quotes = []
     for one in found:
         if text := seen_text(one.content, one.attachments, names_in(one), me)[:longest]:
-            quotes.append(Quote(author_id(one.author.id), one.author.display_name, text, kind))
+            quotes.append(Quote(author_id(one.author.id), one.author.display_name, text, kind, f"{one.channel.id}/{one.id}"))
     return quotes
 
 

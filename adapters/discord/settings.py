@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from adapters.triggers import Listening, Rules
+
+__all__ = ["LIMIT", "Listening", "Rules", "Settings"]
 
 LIMIT = 2000
 """The most code points of one message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """What is listened to in a guild; None in an override: as in general."""
-
-    mentions: bool | None = None
-    replies: bool | None = None
-    threads: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Where the bot takes part. Ids of guilds and of channels are told apart by nothing, and need not be: they are unique."""
-
-    mentions: bool = True
-    replies: bool = True
-    threads: bool = True
-    allow: frozenset[str] = frozenset()
-    deny: frozenset[str] = frozenset()
-    bots: frozenset[str] = frozenset()
-    places: Mapping[str, Listening] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +28,9 @@ class Settings:
     daily_limit: int = 0
     context_messages: int = 15
     attachment_bytes: int = 65_536
+    image_bytes: int = 0
+    streaming: bool = False
+    mark_deleted: bool = False
     catch_up_hours: float = 24
     catch_up_messages: int = 100
     join_channels: frozenset[str] = frozenset()

@@ -31,12 +31,14 @@ from bot.engine.events import Claim
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.executor import Bounds
+from bot.initiative import Initiative
 from bot.pressure import Pressure
 from bot.prompts import load
 from bot.running_turn import AgentSettings, RunningTurn
 from bot.runtime import APOLOGY, PAGE_SIZE, REFUSED, SPENT, WAITING
 from bot.services import Services, opened
 from memory import tokens
+from memory.db import Connection
 from memory.main_context import MainContext
 from memory.migrations import migrate
 
@@ -132,6 +134,18 @@ class WatchedPressure(Pressure):
         return done
 
 
+class Freely(Initiative):
+    """Lets the model speak whenever an event wakes it: what is measured is what it says, not whether it may."""
+
+    async def refused(self, claim: Claim, now: datetime) -> list[int]:  # noqa: ARG002 - as the product's
+        """Nothing is."""
+        return []
+
+    async def may_send(self, connection: Connection, claim: Claim, now: datetime) -> bool:  # noqa: ARG002
+        """Always."""
+        return True
+
+
 _NUMBERS = itertools.count(1)
 
 
@@ -159,7 +173,7 @@ class Talk:
         )
         self._agent = Agent(
             services.db, services.cache, services.processor, services.meaning, settings, self.pressure,
-            clock=lambda: self.at, limits={PLATFORM: 100_000},
+            clock=lambda: self.at, limits={PLATFORM: 100_000}, initiative=Freely(services.db),
         )  # fmt: skip
         self._engine = EngineSettings(burst=0)
 

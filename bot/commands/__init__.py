@@ -1,11 +1,19 @@
 """What people may ask for by a line that begins with a slash: the same bodies on every platform.
 
     context       the parts a command uses, and who asks where
-    memory        /memory view and search
-    forgetting    /memory forget
+    things        how people name what is remembered: w3, m12
+    paging        long answers in pages
+    memory        /memory view, search and changes
+    why           /memory why
+    forgetting    /memory forget; `erasing` has the rows
+    changing      /memory correct, share, unshare and undo
+    pausing       /memory pause and resume
     exporting     /memory export
+    settings      /settings
+    linking       /link and /unlink
     conversation  /stop, /retry, /fresh
     status        /status, /whoami
+    admin         /admin, for operators and a workspace's admins
 
 To add a command: write its body in the module of its subject and give it a line in `COMMANDS` here.
 """
@@ -15,8 +23,22 @@ from dataclasses import dataclass
 
 from adapters.base import Answer, Person, PlaceOf
 from bot.access import Action, Actor, Target, may
-from bot.commands import conversation, exporting, forgetting, memory, status
+from bot.commands import (
+    admin,
+    changing,
+    conversation,
+    exporting,
+    forgetting,
+    linking,
+    memory,
+    pausing,
+    settings,
+    status,
+    why,
+)
 from bot.commands.context import Asking, CommandRefused, Parts, ask, find_agent
+from bot.commands.paging import spelled
+from memory.db import value
 
 __all__ = ["COMMANDS", "Asking", "Command", "CommandRefused", "Parts", "ask", "find_agent", "help_text", "run"]
 
@@ -25,7 +47,7 @@ Body = Callable[[Asking], Awaitable[str | Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command by its name (one or two words), what it does in a line, an example, and what the authoriser is asked."""
+    """A command by its name (one to three words), what it does in a line, an example, and what the authoriser is asked."""
 
     name: str
     does: str
@@ -35,12 +57,15 @@ class Command:
 
 
 async def _help(asking: Asking) -> str:
-    return help_text(asking.where.platform)
+    everybody = not (asking.actor.operator or asking.actor.admin_of)
+    return help_text(asking.where.platform, admins=not everybody)
 
 
 COMMANDS: tuple[Command, ...] = (
     Command("/help", "this list", "/help", "help", _help),
-    Command("/memory view", "what I remember about you, with sources and dates", "/memory view", "view", memory.view),
+    Command(
+        "/memory view", "what I remember about you, with sources and dates; or one thing", "/memory view", "view", memory.view
+    ),
     Command(
         "/memory search",
         "look for something in everything we said and stored",
@@ -48,32 +73,78 @@ COMMANDS: tuple[Command, ...] = (
         "search",
         memory.search,
     ),
-    Command("/memory forget", "forget one thing by its number, or everything", "/memory forget m12", "forget", forgetting.forget),
+    Command("/memory why", "which memories stood behind my last answer here", "/memory why", "view", why.why),
+    Command(
+        "/memory forget",
+        "forget things by number, a search, a period, a place, or everything",
+        "/memory forget m12",
+        "forget",
+        forgetting.forget,
+    ),
+    Command("/memory correct", "correct one thing", "/memory correct w3 Has a cat called Miso.", "change", changing.correct),
+    Command(
+        "/memory changes", "what was changed, by whom, and the numbers to undo it", "/memory changes", "view", memory.changes
+    ),
+    Command("/memory undo", "undo the last change, or one by its number", "/memory undo", "change", changing.take_back),
+    Command("/memory share", "let one thing be used in other places too", "/memory share w3", "change", changing.share),
+    Command("/memory unshare", "keep one thing to where it came from", "/memory unshare w3", "change", changing.unshare),
+    Command("/memory pause", "keep nothing new until you resume", "/memory pause", "pause", pausing.pause),
+    Command("/memory resume", "remember again", "/memory resume", "pause", pausing.resume),
     Command("/memory export", "everything I keep of you, as JSON and to read", "/memory export", "export", exporting.export),
     Command("/stop", "stop the answer that is being made", "/stop", "stop", conversation.stop),
     Command("/retry", "answer your last message again", "/retry", "retry", conversation.retry),
     Command("/fresh", "begin a new conversation without forgetting", "/fresh", "fresh", conversation.fresh),
+    Command(
+        "/settings",
+        "your time zone, quiet hours, and whether I may write first",
+        "/settings timezone Europe/Berlin",
+        "settings",
+        settings.settings,
+    ),
+    Command("/link", "make another account of yours one with this", "/link", "link", linking.link),
+    Command("/unlink", "part linked accounts again", "/unlink", "link", linking.unlink),
     Command("/whoami", "whom I take you for, and what I may use here", "/whoami", "help", status.whoami),
     Command("/status", "how I am: model, memory, what waits", "/status", "status", status.status),
+    Command("/admin memory view", "what is remembered of somebody", "/admin memory view @ada", "help", admin.view),
+    Command("/admin memory export", "all of it, as files or text", "/admin memory export @ada", "help", admin.export),
+    Command("/admin memory delete", "erase it", "/admin memory delete @ada", "help", admin.delete),
+    Command("/admin usage", "what model calls cost, of all or of somebody", "/admin usage @ada", "help", admin.usage),
+    Command("/admin pause", "pause the memory of somebody or of all (`off` ends it)", "/admin pause @ada", "help", admin.pause),
+    Command("/admin block", "take nothing more in of somebody (`off` ends it)", "/admin block @ada", "help", admin.block),
+    Command("/admin who", "who can see what", "/admin who", "help", admin.who),
 )
+"""The bodies under /admin ask the authoriser themselves, once they know about whom it is."""
 QUIT = ("/quit", "leave (the terminal only)", "/quit")
 """The terminal's own command; its adapter handles it."""
 SHORT = {"/memory": "/memory view"}
+GROUPS = (("Your memory", "/memory"), ("Our conversation", ""), ("For operators and admins", "/admin"))
+WHILE_BLOCKED = frozenset({"help", "view", "search", "forget", "export", "pause", "stop"})
+"""What stays a person's right when they are blocked."""
+BLOCKED = (
+    "You are blocked here. You can still see, export and erase what I keep of you: /memory view, /memory export, /memory forget."
+)
 
 
-def help_text(platform: str) -> str:
-    """The commands, one a line, with an example where it says more than the name."""
-    rows = [(command.name, command.does, command.example) for command in COMMANDS]
+def help_text(platform: str, *, admins: bool = True) -> str:
+    """The commands in groups, one a line, with an example where it says more than the name."""
+    rows = [(command.name, command.does, command.example) for command in COMMANDS if command.name != "/help"]
     if platform == "console":
         rows.append(QUIT)
     width = max(len(name) for name, _, _ in rows)
-    return "\n".join(f"{name:<{width}}  {does}{f' (e.g. {example})' if example != name else ''}" for name, does, example in rows)
+    lines = []
+    for title, prefix in GROUPS:
+        if prefix == "/admin" and not admins:
+            rows = [row for row in rows if row[0] == "/admin who" or not row[0].startswith("/admin")]
+        own = [row for row in rows if (row[0].startswith(prefix) if prefix else not row[0].startswith(("/memory", "/admin")))]
+        lines += [title if admins or prefix != "/admin" else "Oversight"]
+        lines += [f"  {name:<{width}}  {does}{f' (e.g. {example})' if example != name else ''}" for name, does, example in own]
+    return "\n".join([*lines, "/help shows this list."])
 
 
 def find(line: str) -> tuple[Command | None, str]:
     """The command of a line and what follows its name; None when no command has that name."""
     words = line.split()
-    for count in (2, 1):
+    for count in (3, 2, 1):
         name = " ".join(words[:count]).casefold()
         name = SHORT.get(name, name) if len(words) <= count else name
         for command in COMMANDS:
@@ -89,7 +160,8 @@ async def run(parts: Parts, person: Person, where: PlaceOf, line: str, *, made_f
     `made_for`: for a pressed button, the `author_id` of the person it was made for.
     """
     said = await _said(parts, person, where, line, made_for)
-    return Answer(said) if isinstance(said, str) else said
+    answer = Answer(said) if isinstance(said, str) else said
+    return spelled(answer) if answer is not None and where.platform == "console" else answer
 
 
 async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_for: str | None) -> str | Answer | None:
@@ -100,15 +172,31 @@ async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_fo
         return None
     command, argument = find(line)
     if command is None:
-        first = line.split()[0]
-        if first.casefold() == "/memory":
-            return "There is /memory view, /memory search WORDS, /memory forget NUMBER and /memory export."
-        # A path or a smiley is no command: only a single word of letters is taken for a mistyped one.
-        return f"There is no command {first}. /help lists what there is." if first[1:].isalpha() else None
+        return _unknown(line.split())
     parts.health.count("command")
+    if command.action not in WHILE_BLOCKED and await _blocked(parts, person, where):
+        return BLOCKED
     asking = await ask(parts, person, where, argument)
     try:
         asking.allowed(command.action)
         return await command.body(asking)
     except CommandRefused as refused:
         return str(refused)
+
+
+def _unknown(words: list[str]) -> str | None:
+    first = words[0].casefold()
+    group = [command.name for command in COMMANDS if command.name.startswith(f"{first} ")]
+    if group:
+        return f"There is {', '.join(group)}. /help says more."
+    # A path or a smiley is no command: only a single word of letters is taken for a mistyped one.
+    return f"There is no command {words[0]}. /help lists what there is." if first[1:].isalpha() else None
+
+
+async def _blocked(parts: Parts, person: Person, where: PlaceOf) -> bool:
+    async with parts.db.bare() as connection:
+        return bool(
+            await value(
+                connection, "SELECT blocked(%s, %s, %s, %s)", (person.platform, person.realm, person.user_id, where.workspace)
+            )
+        )

@@ -1,7 +1,9 @@
 """What a command is run with: the bot's parts, and who asks where."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
@@ -11,10 +13,17 @@ from bot.findings import StartError
 from bot.health import Health
 from memory.agent_state import zone_of
 from memory.cache import Cache
-from memory.db import Database, value
+from memory.db import Connection, Database, value
 from memory.embedding import QueryVector
+from memory.spending import Price
 
 NOBODY = "I know nothing about you yet: there is nothing to show."
+
+
+LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
+"""Without those that are mistaken for others: 31 of them."""
+CODE = 8
+"""Letters of a linking code: 31^8 are more than eight hundred thousand million, tried at most a few times in ten minutes."""
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -32,7 +41,8 @@ class Parts:
 
     `accept` takes an event into the inbox. `vector` makes the meaning of a search query (None: words only). `replay` puts one dead
     letter (None: all) back and returns how many. `erasure_key` keys the hashes that an erasure leaves behind. `about` are lines for
-    /status, such as the model.
+    /status, such as the model. `admins` names by workspace the ids of users and roles who administer it, `code` makes the secret part of
+    what links two accounts, `usual` are the operator's settings for who has none of their own.
     """
 
     db: Database
@@ -45,12 +55,20 @@ class Parts:
     erasure_key: bytes
     operators: tuple[str, ...] = ()
     about: Mapping[str, str] | None = None
+    admins: Mapping[str, Collection[str]] = field(default_factory=dict)
+    admins_see_direct: bool = False
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    usual: Mapping[str, str] = field(default_factory=dict)
+    code: Callable[[], str] = lambda: "".join(secrets.choice(LETTERS) for _ in range(CODE))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One use of a command. `agent` is whose memory it is about, None when that person has none yet; `place` the place's id."""
+    """One use of a command. `agent` is whose memory it is about, None when that person has none yet; `place` the place's id.
+
+    `workspace`: where an admin acts on somebody; None for one's own memory and for an operator at the command line.
+    """
 
     parts: Parts
     person: Person
@@ -59,6 +77,7 @@ class Asking:
     agent: int | None
     place: int | None
     argument: str
+    workspace: str | None = None
 
     @property
     def own_direct(self) -> bool:
@@ -72,10 +91,24 @@ class Asking:
 
     def allowed(self, action: access.Action) -> access.Verdict:
         """The authoriser's word. Raises CommandRefused."""
-        verdict = access.may(self.actor, action, access.Target(agent=self.agent, own_direct=self.own_direct))
+        target = access.Target(agent=self.agent, own_direct=self.own_direct, workspace=self.workspace)
+        verdict = access.may(self.actor, action, target)
         if not verdict.allowed:
             raise CommandRefused(verdict.why)
         return verdict
+
+    @asynccontextmanager
+    async def open(self, verdict: access.Verdict) -> AsyncIterator[Connection]:
+        """A transaction that sees as much of the memory as the verdict allows. Raises CommandRefused when there is none yet."""
+        agent, place = self.known()
+        if verdict.workspace is None:
+            async with self.parts.db.agent(agent, place, everything=verdict.everything) as connection:
+                yield connection
+            return
+        enter = "SELECT enter_workspace(%s, %s, %s, %s, %s)"
+        scope = (agent, self.where.platform, self.where.realm, verdict.workspace, verdict.direct)
+        async with self.parts.db.opened(enter, scope) as (connection, _):
+            yield connection
 
     def known(self) -> tuple[int, int | None]:
         """The agent and the place. Raises CommandRefused when the person has no agent yet."""
@@ -133,5 +166,6 @@ async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> As
                 (where.platform, where.realm, where.workspace, where.external_id, where.kind, where.name, where.parent, agent),
             )
     operator = access.is_operator(person.author_id, parts.operators)
-    actor = access.Actor(person.author_id, agent, operator)
+    administers = access.admin_of(person.user_id, person.roles, where.workspace, parts.admins)
+    actor = access.Actor(person.author_id, agent, operator, administers, parts.admins_see_direct)
     return Asking(parts, person, where, actor, agent, place, argument)

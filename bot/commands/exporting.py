@@ -4,25 +4,25 @@ import os
 import re
 from pathlib import Path
 
+from adapters.base import Answer
 from bot.commands.context import Asking
 from memory import export as everything
 
 
-async def export(asking: Asking) -> str:
+async def export(asking: Asking) -> Answer:
     """Write JSON and Markdown into the data folder (console), or return the Markdown (elsewhere)."""
     verdict = asking.allowed("export")
-    agent, place = asking.known()
     zone, now = await asking.zone(), asking.parts.now()
-    async with asking.parts.db.agent(agent, place, everything=verdict.everything) as connection:
-        tables = await everything.collect(connection)
+    async with asking.open(verdict) as connection:
+        tables = await everything.collect(connection, partly=not verdict.everything)
     readable, data = everything.as_markdown(tables, now, zone), everything.as_json(tables, now)
     if asking.where.platform != "console":
-        return readable
+        return Answer(readable)
     name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', asking.person.user_id)[:40]}-{now:%Y%m%d-%H%M%S}"
     folder = asking.parts.data / "exports"
     written = [write(folder / f"{name}.json", data), write(folder / f"{name}.md", readable)]
     of = f"Everything that is kept of {asking.person.author_id}" if asking.about_another else "Everything I keep of you"
-    return f"{of}, for you alone to read:\n" + "\n".join(f"  {path}" for path in written)
+    return Answer(f"{of}, for you alone to read:\n" + "\n".join(f"  {path}" for path in written))
 
 
 def write(path: Path, text: str) -> Path:

@@ -1,209 +1,290 @@
-"""/memory forget: one thing with all that was made of it, or everything, and the proof.
+"""/memory forget: some things by number, a search, a period, a place, or everything, and the proof.
 
-One thing takes along: its vectors (cascade), what it was the trigger of, the replies to it, the calls and results of its turn (they repeat its
-words), the text of its event and reply, its summary, and the before and after texts in the memory log. The version is raised, so
-a running turn builds its prompt anew before it may commit. The log keeps that something was forgotten, not what.
+What was named by number goes at once. The others are shown first, with a mark of what was shown; only with that mark they go, so that
+nothing goes that was not on the list. The version is raised, so a running turn builds its prompt anew before it may commit. The log keeps
+that something was forgotten, not what.
 """
 
-import json
+import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
 from redis.exceptions import RedisError
 
+from adapters.base import Answer, Button
+from bot.access import Verdict
+from bot.commands.changing import lock, writable
 from bot.commands.context import Asking, CommandRefused, counted
-from bot.commands.memory import brief
-from memory import log
+from bot.commands.erasing import Gone, derived, erase_rows, of_period, of_places, perhaps, stop_waiting, with_derived
+from bot.commands.memory import not_there, row_of
+from bot.commands.things import Thing, brief, listed, things, when
+from memory import archival_storage, log, recall_storage
 from memory.db import Connection, value
+from memory.places import place_label
+from memory.search import MAX_PAGE_SIZE, Query
+from memory.working_context import entries
+
+__all__ = ["erase", "erase_rows", "forget", "forget_workspace", "with_derived"]
 
 USAGE = (
-    "Say what to forget: /memory forget m12 (a message), w3 (working context), a5 (archival storage) or t2 (a timer); "
-    "/memory view and /memory search show the numbers. /memory forget everything forgets all of it."
+    "Say what to forget. By number: /memory forget m12 (a message), w3 (working context), a5 (archival storage) or t2 (a timer), also "
+    "several; /memory view and /memory search show the numbers. Or more at once, which I show you first: /memory forget search WORDS, "
+    "/memory forget from 2026-01-01 to 2026-01-31, /memory forget here, /memory forget #channel. /memory forget everything forgets all of it."
 )
 SURE = (
     "This erases everything I know about you, in every place: messages, memories, timers, unsent replies. It cannot be undone, "
     "and /memory export keeps a copy for you first. To go ahead: /memory forget everything yes"
 )
+LISTED = 12
+"""Things that a search to forget shows, and forgets, at once."""
+LONGEST_LINE = 60
+"""Characters of a line that a button may carry."""
 
 
-async def forget(asking: Asking) -> str:
-    """Forget by number, or everything after a second, explicit yes."""
+async def forget(asking: Asking) -> Answer:
+    """Forget by number at once; a search, a period, a place or everything after a second, explicit yes."""
     asking.allowed("forget")
-    words = asking.argument.casefold().split()
-    if words[:1] == ["everything"]:
-        return await _everything(asking) if words[1:] == ["yes"] else SURE
-    found = re.fullmatch(r"([mwat])(\d{1,18})", words[0]) if len(words) == 1 else None
-    if not found:
-        return USAGE
-    return await _one(asking, found[1], int(found[2]))
+    words = asking.argument.split()
+    first = words[0].casefold() if words else ""
+    if first == "everything":
+        return await _everything(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
+    if (named := things(words)) is not None:
+        return await _numbers(asking, named)
+    words, mark = _marked(words)
+    if first == "search" and words[1:]:
+        return await _search(asking, words[1:], mark)
+    if first == "from" and len(words) == 4 and words[2].casefold() == "to":
+        return await _period(asking, words[1], words[3], mark)
+    if (first == "here" or first.startswith("#")) and len(words) == 1:
+        return await _place(asking, words[0], mark)
+    return Answer(USAGE)
 
 
-REPEATED = 200
-"""Characters of a message's beginning by which its repetitions are found."""
-SHORTEST = 8
-"""Shorter messages (`yes`) stand in too much that has nothing to do with them."""
+def _marked(words: list[str]) -> tuple[list[str], str]:
+    """The words without `yes 1a2b` at their end, and that mark."""
+    if len(words) > 2 and words[-2].casefold() == "yes" and re.fullmatch(r"[0-9a-f]{6}", words[-1].casefold()):
+        return words[:-2], words[-1].casefold()
+    return words, ""
 
 
-@dataclass(slots=True)
-class Gone:
-    """What goes in one forgetting: ids by kind. Things derived from it are added as they are found."""
-
-    messages: set[int]
-    entries: set[int]
-    passages: set[int]
-    summaries: set[int]
-    turns: set[int]
+def mark_of(gone: Gone) -> str:
+    """Six digits that stand for exactly these things."""
+    return hashlib.sha256(" ".join(map(str, gone.things())).encode()).hexdigest()[:6]
 
 
-async def _one(asking: Asking, kind: str, number: int) -> str:
-    agent, place = asking.known()
+# By number ---------------------------------------------------------------------------------------------
+
+
+async def _numbers(asking: Asking, named: Sequence[Thing]) -> Answer:
+    agent, _ = asking.known()
     verdict = asking.allowed("forget")
-    now = asking.parts.now()
-    async with asking.parts.db.agent(agent, place, everything=verdict.everything) as connection:
-        # The lock that every step's commit takes: nothing is derived from the thing while it goes.
-        await connection.execute("SELECT id FROM agents FOR UPDATE")
-        table = {"m": "messages", "w": "working_context", "a": "passages", "t": "timers"}[kind]
-        row = await _row(connection, table, number)
-        if row is None:
-            raise CommandRefused(f"There is no {kind}{number} here. /memory view and /memory search show the numbers.")
-        if kind == "t":
-            await connection.execute("DELETE FROM timers WHERE id = %s", (number,))
-            gone, said = Gone(set(), set(), set(), set(), set()), "The timer is gone."
-        else:
-            gone = await with_derived(connection, kind, number, row["turn_id"])
-            await erase_rows(connection, gone)
-            said = _account(kind, number, gone)
-        target: log.Target = {"m": "message", "w": "working_context", "a": "passage"}.get(kind, "working_context")  # type: ignore[assignment]
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        rows = {}
+        for each in named:
+            row = await row_of(connection, each)
+            if row is None:
+                raise not_there(each)
+            rows[each] = row
+        gone = Gone.of(named)
+        gone.turns |= {row["turn_id"] for each, row in rows.items() if each.letter != "t" and row["turn_id"] is not None}
+        also = await _erase(
+            asking, connection, agent, verdict, await derived(connection, gone), named, rows[named[0]]["place_id"]
+        )
+    said = _account(named, gone) if any(each.letter != "t" for each in named) else "The timer is gone."
+    first = named[0]
+    stays = len(named) == 1 and first.letter in "wa" and bool(gone.turns)
+    origin = f" Where it came from stays: /memory search {brief(str(rows[first]['content']), 30)}" if stays else ""
+    return _told(said + await _uncached(asking, agent) + origin, also)
+
+
+async def _erase(
+    asking: Asking, connection: Connection, agent: int, verdict: Verdict, gone: Gone, named: Sequence[Thing], place: int
+) -> list[Thing]:
+    """Erase, log that it was done, and raise the version. Returns what else may have come from it."""
+    also = await perhaps(connection, gone)
+    await erase_rows(connection, gone)
+    for each in named:
         await log.record(
-            connection, agent=agent, place=row["place_id"], at=now, actor=verdict.role, action="/memory forget",
-            target=target, target_id=None if kind == "t" else number,
+            connection, agent=agent, place=place, at=asking.parts.now(), actor=verdict.role, action="/memory forget", target=each.target,
+            target_id=each.number,
         )  # fmt: skip
-        await connection.execute("UPDATE agents SET version = version + 1")
-    said += await _uncached(asking, agent)
-    origin = f" Where it came from stays: /memory search {brief(str(row['content']), 30)}" if kind in "wa" and gone.turns else ""
-    return said + origin
+    await connection.execute("UPDATE agents SET version = version + 1")
+    return also
 
 
-async def _row(connection: Connection, table: str, number: int) -> dict[str, Any] | None:
-    content = "purpose AS content" if table == "timers" else "content"
-    statement = f"SELECT place_id, turn_id, {content} FROM {table} WHERE id = %s"  # noqa: S608 - one of four names
-    return await (await connection.execute(statement, (number,))).fetchone()
+def _told(said: str, also: Sequence[Thing]) -> Answer:
+    if not also:
+        return Answer(said)
+    line = f"/memory forget {' '.join(map(str, also))}"
+    buttons = (Button("Forget those too", line, "danger"),) if len(line) <= LONGEST_LINE else ()
+    return Answer(f"{said} This may have come from it too, look at it: {listed(also)}.", buttons)
 
 
-async def with_derived(connection: Connection, kind: str, number: int, turn: int | None) -> Gone:
-    """What goes when a message (m), an entry (w) or a passage (a) is forgotten: it, and what it was the trigger of."""
-    gone = Gone(set(), set(), set(), set(), {turn} if turn is not None else set())
-    {"m": gone.messages, "w": gone.entries, "a": gone.passages}[kind].add(number)
-    if kind == "m":
-        rows = await (
-            await connection.execute(
-                "SELECT entry_id, passage_id, conversation_id FROM sources WHERE message_id = %s AND role = 'trigger'", (number,)
-            )
-        ).fetchall()
-        for row in rows:
-            for column, found in (("entry_id", gone.entries), ("passage_id", gone.passages), ("conversation_id", gone.summaries)):
-                if row[column] is not None:
-                    found.add(row[column])
-        # The replies of its turn repeat it; a reply that is forgotten itself leaves the question alone.
-        replies = await connection.execute(
-            """SELECT id FROM messages WHERE turn_id = %s AND role = 'assistant' AND kind = 'message'
-               AND EXISTS (SELECT 1 FROM messages WHERE id = %s AND role = 'user')""",
-            (turn, number),
-        )
-        gone.messages |= {row["id"] for row in await replies.fetchall()}
-    derived_turns = await (
-        await connection.execute(
-            """SELECT turn_id FROM working_context WHERE id = ANY(%s) UNION SELECT turn_id FROM passages WHERE id = ANY(%s)""",
-            (list(gone.entries), list(gone.passages)),
-        )
-    ).fetchall()
-    gone.turns |= {row["turn_id"] for row in derived_turns if row["turn_id"] is not None}
-    return gone
+def _account(named: Sequence[Thing], gone: Gone) -> str:
+    left = {letter: {each.number for each in gone.things() if each.letter == letter} for letter in "mwa"}
+    for each in named:
+        left.get(each.letter, set()).discard(each.number)
+    also = _counts(len(left["w"]), len(left["a"]), len(gone.summaries))
+    replies = len(left["m"]) if any(each.letter == "m" for each in named) else 0
+    also += [counted(replies, "reply of mine", "replies of mine")] if replies else []
+    return f"Forgotten: {listed(named)}" + (f", and what was made of it: {', '.join(also)}." if also else ".")
 
 
-async def erase_rows(connection: Connection, gone: Gone) -> None:
-    """Delete rows with everything that repeats their words, in the caller's transaction."""
-    gone.turns |= await _repeating(connection, gone)
-    messages, turns, summaries = list(gone.messages), list(gone.turns), list(gone.summaries)
-    # What was made in those turns keeps its words in the log even where it is gone already; a timer keeps its purpose.
-    await connection.execute(
-        """DELETE FROM memory_log_content WHERE log_id IN (SELECT l.id FROM memory_log l WHERE l.turn_id = ANY(%s) OR EXISTS (
-             SELECT 1 FROM memory_log made WHERE made.turn_id = ANY(%s) AND made.target = l.target AND made.target_id = l.target_id))""",
-        (turns, turns),
-    )
-    await connection.execute("DELETE FROM timers WHERE turn_id = ANY(%s)", (turns,))
-    # Calls and results leave together, so that no call stays without its result.
-    await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (turns,))
-    await connection.execute("UPDATE messages SET calls = NULL WHERE turn_id = ANY(%s) AND calls IS NOT NULL", (turns,))
-    await connection.execute(
-        """UPDATE events SET payload = payload - 'text' - 'quotes' || '{"text": "", "quotes": [], "forgotten": true}'
-           WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))""",
-        (messages,),
-    )
-    await connection.execute(
-        """UPDATE outbox SET body = '', state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END WHERE turn_id IN
-             (SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'assistant')""",
-        (messages,),
-    )
-    await connection.execute(
-        """DELETE FROM memory_log_content WHERE log_id IN (SELECT id FROM memory_log
-             WHERE (target = 'working_context' AND target_id = ANY(%s)) OR (target = 'passage' AND target_id = ANY(%s))
-                OR (target = 'message' AND target_id = ANY(%s))
-                OR (target IN ('summary', 'conversation') AND target_id = ANY(%s)))""",
-        (list(gone.entries), list(gone.passages), messages, summaries),
-    )
-    await connection.execute(
-        """UPDATE conversations SET summary = '', summary_visibility = 'public', summary_from = NULL, summary_to = NULL,
-             summary_tail = '', pending_from = NULL WHERE id = ANY(%s)""",
-        (summaries,),
-    )
-    await connection.execute("DELETE FROM sources WHERE conversation_id = ANY(%s)", (summaries,))
-    await connection.execute("DELETE FROM working_context WHERE id = ANY(%s)", (list(gone.entries),))
-    await connection.execute("DELETE FROM passages WHERE id = ANY(%s)", (list(gone.passages),))
-    await connection.execute("DELETE FROM messages WHERE id = ANY(%s)", (messages,))
-
-
-async def _repeating(connection: Connection, gone: Gone) -> set[int]:
-    """The turns whose calls, results or thoughts repeat what is forgotten: what a person said, and what was written of it in its turn."""
-    cursor = await connection.execute(
-        """SELECT content FROM messages WHERE id = ANY(%s) AND role = 'user' UNION ALL
-           SELECT c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE l.turn_id = ANY(%s) AND c.after IS NOT NULL""",
-        (list(gone.messages), list(gone.turns)),
-    )
-    heads = [row["content"][:REPEATED] for row in await cursor.fetchall() if len(row["content"]) >= SHORTEST]
-    # Results hold texts as JSON, calls hold JSON in JSON.
-    forms = [form for head in heads for form in (head, _escaped(head), _escaped(_escaped(head)))]
-    if not forms:
-        return set()
-    cursor = await connection.execute(
-        """SELECT DISTINCT turn_id FROM messages WHERE turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
-             AND EXISTS (SELECT 1 FROM unnest(%s::text[]) form WHERE position(form IN content) > 0 OR position(form IN calls::text) > 0)""",
-        (forms,),
-    )
-    return {row["turn_id"] for row in await cursor.fetchall()}
-
-
-def _escaped(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-def _account(kind: str, number: int, gone: Gone) -> str:
-    entries, passages = (
-        len(gone.entries - ({number} if kind == "w" else set())),
-        len(gone.passages - ({number} if kind == "a" else set())),
-    )
-    also = [
+def _counts(entries_: int, passages: int, summaries: int) -> list[str]:
+    return [
         counted(count, one, many)
         for count, one, many in (
-            (entries, "entry of the working context", "entries of the working context"),
+            (entries_, "entry of the working context", "entries of the working context"),
             (passages, "passage", "passages"),
-            (len(gone.summaries), "summary", "summaries"),
-            (len(gone.messages - {number}) if kind == "m" else 0, "reply of mine", "replies of mine"),
+            (summaries, "summary", "summaries"),
         )
         if count
     ]
-    return f"Forgotten: {kind}{number}" + (f", and what was made of it: {', '.join(also)}." if also else ".")
+
+
+# A search, a period, a place: shown first ----------------------------------------------------------------
+
+
+async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
+    agent, _ = asking.known()
+    verdict, zone = asking.allowed("forget"), await asking.zone()
+    wanted = [word.casefold() for word in words]
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        query = Query(" ".join(words), page_size=MAX_PAGE_SIZE)
+        found = [(Thing("w", entry.id), entry.updated_at, entry.content) for entry in await entries(connection)]
+        # By words alone: nothing goes because it only means something alike.
+        found += [(Thing("a", hit.id), hit.at, hit.content) for hit in (await archival_storage.search(connection, query)).hits]
+        found += [(Thing("m", hit.id), hit.at, hit.content) for hit in (await recall_storage.search(connection, query)).hits]
+        found = [each for each in found if all(word in each[2].casefold() for word in wanted)]
+        if not found:
+            return Answer("Nothing that I keep has all these words.")
+        shown, more = found[:LISTED], len(found) - LISTED
+        gone = Gone.of(each[0] for each in shown)
+        if mark != mark_of(gone):
+            lines = [f"  {number}  {when(at, zone)}  {brief(text, 100)}" for number, at, text in shown]
+            lines += [f"  ... and {counted(more, 'other')}, after these."] if more > 0 else []
+            return _ask(
+                "To be forgotten, with what was made of it:", lines, f"/memory forget search {' '.join(words)}", gone, mark
+            )
+        named = gone.things()
+        also = await _erase(
+            asking, connection, agent, verdict, await derived(connection, gone), named, await _spot(asking, connection)
+        )
+    return _told(_account(named, gone) + await _uncached(asking, agent), also)
+
+
+async def _period(asking: Asking, first: str, last: str, mark: str) -> Answer:
+    zone = await asking.zone()
+    start, end = _dates(first, last, zone)
+    shown = f"everything from {when(start, zone)} to {when(end - timedelta(minutes=1), zone)}"
+    verdict = asking.allowed("forget")
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        places = await writable(connection)
+        gone = await of_period(connection, start, end, places)
+        line = f"/memory forget from {start.astimezone(zone):%Y-%m-%d} to {(end - timedelta(days=1)).astimezone(zone):%Y-%m-%d}"
+        return await _many(asking, connection, verdict, gone, shown, line, mark, (start, end, places))
+
+
+def _dates(first: str, last: str, zone: tzinfo) -> tuple[datetime, datetime]:
+    """Two local days, both included, as two moments. Raises CommandRefused."""
+    try:
+        days = date.fromisoformat(first), date.fromisoformat(last)
+        start, end = (datetime.combine(day, time(), zone) for day in (days[0], days[1] + timedelta(days=1)))
+        moments = start.astimezone(UTC), end.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise CommandRefused("Write days as 2026-01-31: /memory forget from 2026-01-01 to 2026-01-31 (both included).") from None
+    if moments[0] >= moments[1]:
+        raise CommandRefused("The first day must not lie after the last one.")
+    return moments
+
+
+async def _place(asking: Asking, word: str, mark: str) -> Answer:
+    verdict = asking.allowed("forget")
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        row = await _place_called(asking, connection, word)
+        gone = await of_places(connection, [row["id"]])
+        shown = f"everything that came from {place_label(row['kind'], row['name'])}"
+        return await _many(asking, connection, verdict, gone, shown, f"/memory forget {word}", mark, (None, None, [row["id"]]))
+
+
+async def _place_called(asking: Asking, connection: Connection, word: str) -> dict[str, Any]:
+    may_write = await writable(connection)
+    if word.casefold() == "here":
+        statement, wanted = "SELECT id, kind, name FROM places WHERE id = %s AND id = ANY(%s)", (asking.place, may_write)
+    else:
+        found = re.fullmatch(r"#(?:<#(\d+)>|(.+))", word) or re.fullmatch(r"<#(\d+)>()", word)
+        name = (found[1] or found[2]) if found else word[1:]
+        statement = (
+            "SELECT id, kind, name FROM places WHERE %s IN (lower(name), external_id) AND kind <> 'direct' AND id = ANY(%s)"
+        )
+        wanted = (name.casefold(), may_write)  # type: ignore[assignment]
+    rows = await (await connection.execute(statement, wanted)).fetchall()
+    if len(rows) == 1:
+        return rows[0]
+    if rows:
+        raise CommandRefused(f"Several places are called {word}. Ask for `/memory forget here` in the one you mean.")
+    raise CommandRefused(
+        f"I keep nothing of yours from {brief(word, 60)}, or not for here; in a direct message you reach every place."
+    )
+
+
+async def _many(
+    asking: Asking, connection: Connection, verdict: Verdict, gone: Gone, shown: str, line: str, mark: str,
+    scope: tuple[datetime | None, datetime | None, list[int]],
+) -> Answer:  # fmt: skip
+    agent, _ = asking.known()
+    named = gone.things()
+    if not named and not gone.conversations:
+        return Answer(f"I keep nothing for {shown}.")
+    counts = await _totals(connection, gone)
+    if mark != mark_of(gone):
+        return _ask(f"To be forgotten: {shown}, with what was made of it. That is {counts}.", [], line, gone, mark)
+    waited = await stop_waiting(connection, *scope, asking.parts.now())
+    await derived(connection, gone)
+    counts = await _totals(connection, gone)
+    also = await perhaps(connection, gone)
+    place = await _spot(asking, connection)
+    await erase_rows(connection, gone)
+    await log.record(
+        connection, agent=agent, place=place, at=asking.parts.now(), actor=verdict.role, action="/memory forget", target="everything",
+        target_id=None,
+    )  # fmt: skip
+    await connection.execute("UPDATE agents SET version = version + 1")
+    taken = f" {counted(waited, 'waiting message')} taken back." if waited else ""
+    return _told(f"Forgotten: {shown}. That was {counts}.{taken}" + await _uncached(asking, agent), also)
+
+
+async def _totals(connection: Connection, gone: Gone) -> str:
+    said = await value(connection, "SELECT count(*) FROM messages WHERE id = ANY(%s) AND searchable", (list(gone.messages),))
+    parts = [counted(int(said), "message")] if said else []
+    parts += _counts(len(gone.entries), len(gone.passages), len(gone.summaries))
+    parts += [counted(len(gone.timers), "timer")] if gone.timers else []
+    parts += [counted(len(gone.documents), "document")] if gone.documents else []
+    return ", ".join(parts) or "nothing that anybody said"
+
+
+async def _spot(asking: Asking, connection: Connection) -> int:
+    """The place under which the act is logged: here, or (an admin's act) one of the workspace."""
+    places = await writable(connection)
+    return asking.place if asking.place is not None and asking.place in places else places[0]
+
+
+def _ask(head: str, lines: Sequence[str], line: str, gone: Gone, mark: str) -> Answer:
+    yes = f"{line} yes {mark_of(gone)}"
+    changed = "It is not what it was any more. " if mark else ""
+    text = "\n".join([changed + head, *lines, "It cannot be undone."])
+    if len(yes) > LONGEST_LINE:
+        return Answer(f"{text} To go ahead: {yes}")
+    return Answer(text, (Button("Forget", yes, "danger"),))
+
+
+# Everything ----------------------------------------------------------------------------------------------
 
 
 async def _uncached(asking: Asking, agent: int) -> str:
@@ -214,12 +295,38 @@ async def _uncached(asking: Asking, agent: int) -> str:
     return ""
 
 
-async def _everything(asking: Asking) -> str:
+async def _everything(asking: Asking, *, sure: bool) -> Answer:
     verdict = asking.allowed("forget")
+    if not sure:
+        return Answer(
+            SURE,
+            (Button("Export first", "/memory export"), Button("Forget everything", "/memory forget everything yes", "danger")),
+        )
     agent, _ = asking.known()
     if not verdict.everything:
         raise CommandRefused("Ask for that in a direct message to me.")
-    return await erase(asking, agent, verdict.role)
+    return Answer(await erase(asking, agent, verdict.role))
+
+
+async def forget_workspace(asking: Asking, *, sure: bool) -> Answer:
+    """An admin's deletion: what came from their workspace, and nothing else. Shown first."""
+    verdict = asking.allowed("forget")
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        places = await writable(connection)
+        if not places:
+            raise CommandRefused("Nothing of theirs came from this workspace.")
+        gone = await of_places(connection, places)
+        mark = mark_of(gone) if sure else ""
+        line = f"/admin memory delete {asking.person.author_id}"
+        answer = await _many(
+            asking, connection, verdict, gone, "everything that came from this workspace", line, mark, (None, None, places)
+        )
+    if sure:
+        return answer
+    return Answer(
+        answer.text, (Button("Delete", f"{line} yes", "danger"),) if answer.buttons or "To go ahead" in answer.text else ()
+    )
 
 
 async def erase(asking: Asking, agent: int, role: log.Actor) -> str:

@@ -1,89 +1,171 @@
-"""/memory view and /memory search: what is remembered, with where and when it came from.
+"""/memory view and /memory search: what is remembered, with where and when it came from."""
 
-Things are named by a letter and a number: m message, w working context, a archival storage, t timer.
-"""
-
-import re
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Any
 
-from bot.commands.context import NOBODY, Asking, counted
-from memory import archival_storage, recall_storage
+from adapters.base import Answer, Button
+from bot.commands.context import NOBODY, Asking, CommandRefused, counted
+from bot.commands.paging import page_of, paged, turning
+from bot.commands.things import LETTERS, Thing, brief, thing, when
+from memory import archival_storage, recall_storage, undo
 from memory.db import Connection, value
-from memory.search import Query
+from memory.places import place_label
+from memory.search import Page, Query
 from memory.working_context import SECTIONS
 
 SHOWN = 10
 """Passages in a view; the rest is found by searching."""
 PAGE = 5
-LONGEST = 300
-"""Characters of a hit that are shown."""
+WHOLE = 1200
+"""Characters shown of one thing that is looked at alone, and of a summary."""
+CHANGES = 5
+"""Changes of one thing that are shown with it."""
 
 
-async def view(asking: Asking) -> str:
-    """The working context with sections, sources and dates, the summary, timers and totals."""
+async def view(asking: Asking) -> Answer:
+    """The working context with sections, sources and dates, the summaries, timers and totals; or one thing by its number."""
     verdict = asking.allowed("view")
+    words, page = paged(asking.argument)
     if asking.agent is None:
-        return NOBODY
+        return Answer(NOBODY)
     zone = await asking.zone()
-    async with asking.parts.db.agent(asking.agent, asking.place, everything=verdict.everything) as connection:
+    if words:
+        if (wanted := thing(words)) is None:
+            raise CommandRefused("Say nothing, or one number: /memory view w3. /memory search looks for words.")
+        return await _one(asking, wanted, zone)
+    async with asking.open(verdict) as connection:
         lines = await _working_context(connection, zone, whose="the bot's" if asking.about_another else "my")
         lines += await _summaries(connection)
         lines += await _timers(connection, zone)
         lines += await _passages(connection, zone)
         lines += await _acts_of_others(connection, zone)
         lines += [await _totals(connection, zone)]
-    if not verdict.everything:
-        lines.insert(0, "What may be used in this place; in a direct message you see everything.\n")
-    return "\n".join(lines)
+        paused = bool(await value(connection, "SELECT paused FROM agents"))
+    if verdict.workspace is not None:
+        lines.insert(0, "What came from this workspace.")
+    elif not verdict.everything:
+        lines.insert(0, "What may be used in this place; in a direct message you see everything.")
+    if paused:
+        lines.insert(0, "Paused: nothing new is remembered.")
+    if asking.about_another:
+        return page_of(lines, page, f"/admin memory view {asking.person.author_id}")
+    return page_of(lines, page, "/memory view", _ways(paused) if page == 1 else ())
 
 
-async def search(asking: Asking) -> str:
+def _ways(paused: bool) -> tuple[Button, ...]:
+    return (
+        Button("Correct", "/memory correct", ask="number and new text"),
+        Button("Forget", "/memory forget", "danger", ask="number"),
+        Button("Resume", "/memory resume", "good") if paused else Button("Pause", "/memory pause"),
+    )
+
+
+async def _one(asking: Asking, wanted: Thing, zone: tzinfo) -> Answer:
+    verdict = asking.allowed("view")
+    async with asking.open(verdict) as connection:
+        row = await row_of(connection, wanted)
+        if row is None:
+            raise not_there(wanted)
+        changes = (await undo.history(connection, target=wanted.target, target_id=wanted.number))[:CHANGES]
+        lines = [
+            f"{wanted}: {row['content'][:WHOLE]}"
+            + (f" … ({len(row['content'])} characters)" if len(row["content"]) > WHOLE else "")
+        ]
+        lines += [f"  from {place_label(row['kind'], row['name'])}, {when(row['at'], zone)}"]
+        if wanted.letter in "wa":
+            lines += await _made_of(connection, wanted)
+        lines += ["  shared: it may be used in all places of this platform's workspace where we talk"] if row["shareable"] else []
+        lines += [f"  change {change.id}, {when(change.at, zone)}: {change.actor}, {change.action}" for change in changes]
+    if asking.about_another:
+        return Answer("\n".join(lines))
+    shared = (
+        Button("Do not share", f"/memory unshare {wanted}") if row["shareable"] else Button("Share", f"/memory share {wanted}")
+    )
+    correct = [Button("Correct", f"/memory correct {wanted}", ask="new text")] if wanted.letter in "wa" else []
+    return Answer("\n".join(lines), (*correct, shared, Button("Forget", f"/memory forget {wanted}", "danger")))
+
+
+def not_there(wanted: Thing) -> CommandRefused:
+    """The number names nothing that may be seen here."""
+    return CommandRefused(f"There is no {wanted} here. /memory view and /memory search show the numbers.")
+
+
+_CONTENT = {"message": "content", "working_context": "content", "passage": "content", "timer": "purpose"}
+_AT = {"working_context": "updated_at"}
+
+
+async def row_of(connection: Connection, wanted: Thing) -> dict[str, Any] | None:
+    """A thing that may be seen here: content, place, when, whether it is shared, the turn it was made in."""
+    cursor = await connection.execute(
+        f"""SELECT x.{_CONTENT[wanted.target]} AS content, x.{_AT.get(wanted.target, "created_at")} AS at, x.shareable, x.turn_id, x.place_id,
+              p.kind, p.name FROM {undo.TABLES[wanted.target]} x JOIN places p ON p.id = x.place_id WHERE x.id = %s""",  # noqa: S608 - names of ours
+        (wanted.number,),
+    )
+    return await cursor.fetchone()
+
+
+async def _made_of(connection: Connection, wanted: Thing) -> list[str]:
+    column = "entry_id" if wanted.letter == "w" else "passage_id"
+    rows = await _rows(
+        connection,
+        f"""SELECT m.id, m.content, m.role FROM sources s JOIN messages m ON m.id = s.message_id
+            WHERE s.{column} = %s AND s.role = 'trigger' ORDER BY m.id DESC LIMIT 3""",  # noqa: S608 - one of two names
+        (wanted.number,),
+    )
+    return [
+        f"  made of m{row['id']}, {'I' if row['role'] == 'assistant' else 'you'}: {brief(row['content'], 120)}" for row in rows
+    ]
+
+
+async def search(asking: Asking) -> Answer:
     """Recall and archival storage, a page of each. `page 2` at the end of the words asks for the second."""
     verdict = asking.allowed("search")
-    words, page = _paged(asking.argument)
+    words, page = paged(asking.argument)
     if not words:
-        return "Say what to look for: /memory search WORDS (and `page 2` at the end for more)."
+        return Answer("Say what to look for: /memory search WORDS (and `page 2` at the end for more).")
     if asking.agent is None:
-        return NOBODY
+        return Answer(NOBODY)
     zone = await asking.zone()
     vector = await asking.parts.vector(words)
     query = Query(words, page=page, page_size=PAGE)
-    async with asking.parts.db.agent(asking.agent, asking.place, everything=verdict.everything) as connection:
+    async with asking.open(verdict) as connection:
         stored = await archival_storage.search(connection, query, vector=vector)
         said = await recall_storage.search(connection, query, vector=vector)
-    lines = []
-    if stored.hits:
-        lines += [f"Archival storage. {stored.headline}"]
-        lines += [f"  a{hit.id}  {when(hit.at, zone)}  {brief(hit.content)}" for hit in stored.hits]
-    if said.hits:
-        lines += [f"Messages. {said.headline}"]
-        lines += [
-            f"  m{hit.id}  {when(hit.at, zone)}  {'I' if hit.role == 'assistant' else hit.author or 'you'}: {brief(hit.content)}"
-            for hit in said.hits
-        ]
-    return "\n".join(lines) or ("Nothing found." if page == 1 else f"Nothing on page {page}.")
+    lines = [*_found("Archival storage", stored, "a", zone), *_found("Messages", said, "m", zone)]
+    if not lines:
+        return Answer("Nothing found." if page == 1 else f"Nothing on page {page}.")
+    return Answer("\n".join(lines), turning(page, max(stored.pages, said.pages), f"/memory search {words}"))
 
 
-def when(at: datetime, zone: tzinfo) -> str:
-    """A time for people: day and minute, on their clock."""
-    return f"{at.astimezone(zone):%d %b %Y %H:%M}"
+def _found(name: str, page: Page, letter: str, zone: tzinfo) -> list[str]:
+    lines = [f"{name}. {page.headline}"] if page.hits else []
+    for hit in page.hits:
+        speaker = "" if letter == "a" else "I: " if hit.role == "assistant" else f"{hit.author or 'you'}: "
+        lines.append(f"  {letter}{hit.id}  {when(hit.at, zone)}  {speaker}{brief(hit.content, 130)}")
+    return lines
 
 
-def brief(text: str, longest: int = LONGEST) -> str:
-    """A text on one line, with its length where it is cut."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[:longest]} … ({len(text)} characters)"
-
-
-def _paged(argument: str) -> tuple[str, int]:
-    found = re.fullmatch(r"(.*\S)\s+page\s+(\d{1,4})", argument.strip(), re.IGNORECASE | re.DOTALL)
-    return (found[1], max(1, int(found[2]))) if found else (argument.strip(), 1)
+async def changes(asking: Asking) -> Answer:
+    """What was changed in memory, by whom and when, newest first, with the numbers that /memory undo takes."""
+    verdict = asking.allowed("view")
+    if asking.agent is None:
+        return Answer(NOBODY)
+    zone, (_, page) = await asking.zone(), paged(asking.argument)
+    async with asking.open(verdict) as connection:
+        rows = await undo.history(connection)
+    lines = [
+        f"  {row.id}  {when(row.at, zone)}  {'I' if row.actor == 'agent' else 'you' if row.actor == 'person' else row.actor}: {row.action}"
+        f" {LETTERS[row.target]}{row.target_id}{' (undone)' if row.undone else ''}  {brief(row.after or row.before or '', 100)}"
+        for row in rows
+    ]
+    if not lines:
+        return Answer("Nothing was changed yet.")
+    return page_of(["Changes, the newest first; /memory undo NUMBER takes one back", *lines], page, "/memory changes")
 
 
 def _origin(row: dict[str, Any], zone: tzinfo) -> str:
-    place = "direct message" if row["place_kind"] == "direct" else f"#{row['place_name'] or 'channel'}"
+    place = place_label(row["place_kind"], row["place_name"])
     sources: Sequence[int] = row["sources"] or ()
     parts = [when(row["at"], zone), place, *([", ".join(f"m{source}" for source in sources)] if sources else [])]
     return f"({'; '.join(parts)})"
@@ -139,10 +221,7 @@ async def _summaries(connection: Connection) -> list[str]:
         """SELECT c.summary, p.kind, p.name FROM conversations c JOIN places p ON p.id = c.place_id
            WHERE c.summary <> '' ORDER BY c.id""",
     )
-    return [
-        f"Summary ({'direct message' if row['kind'] == 'direct' else '#' + row['name']}): {brief(row['summary'], 2000)}"
-        for row in rows
-    ]
+    return [f"Summary ({place_label(row['kind'], row['name'])}): {brief(row['summary'], WHOLE)}" for row in rows]
 
 
 async def _timers(connection: Connection, zone: tzinfo) -> list[str]:

@@ -16,7 +16,7 @@ Origin = Literal["person", "timed", "admin"]
 class Event:
     """What wakes an agent. `visibility` is that of its place when it came in.
 
-    `payload` is JSON: for a message `text`, `author_id`, `author_name`, `message_id`, `addressed`, `quotes`.
+    `payload` is JSON: for a message `text`, `author_id`, `author_name`, `message_id`, `addressed`, `quotes` and perhaps `images`.
     """
 
     id: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 from psycopg import Rollback
 from psycopg.types.json import Jsonb
 
-from adapters.base import Incoming
+from adapters.base import Image, Incoming
 from bot.engine.events import Origin
 from bot.engine.queue import Queue
 from memory.db import Connection, Database
@@ -94,7 +95,17 @@ def _payload(incoming: Incoming) -> dict[str, Any]:
         "addressed": incoming.addressed,
         "at": incoming.at.isoformat(),
         "quotes": [
-            {"author_id": quote.author_id, "author_name": quote.author_name, "text": quote.text, "kind": quote.kind}
+            {
+                "author_id": quote.author_id, "author_name": quote.author_name, "text": quote.text, "kind": quote.kind,
+                "origin": quote.origin,
+            }
             for quote in incoming.quotes
         ],
-    }
+        # Until the end of the turn that they are shown in; the database takes them out then (trigger drop_images).
+        **({"images": [_image(image) for image in incoming.images]} if incoming.images else {}),
+    }  # fmt: skip
+
+
+def _image(image: Image) -> dict[str, str]:
+    data = base64.b64encode(image.data).decode()
+    return {"name": image.name, "url": f"data:{image.media_type};base64,{data}"}

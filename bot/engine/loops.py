@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 import psycopg
 
@@ -30,3 +30,17 @@ async def forever(name: str, body: Callable[[], Awaitable[None]], *, every: floa
         else:
             wait = first
             await asyncio.sleep(every)
+
+
+async def ended(tasks: Collection[asyncio.Task[None]], *, patience: float) -> None:
+    """Wait until all tasks have ended, at most `patience` seconds for them to do so by themselves; then cancel them, and again every second.
+
+    Once is not enough: up to Python 3.11 `asyncio.wait_for` loses a cancellation that comes as what it waits for is ready.
+    """
+    pending = {task for task in tasks if not task.done()}
+    timeout = patience
+    while pending:
+        _, pending = await asyncio.wait(pending, timeout=timeout)
+        for task in pending:
+            task.cancel()
+        timeout = 1.0

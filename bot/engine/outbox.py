@@ -2,6 +2,7 @@
 
 A row is marked as being sent before the platform is called, so a crash leaves it doubtful, never forgotten. A doubtful row is looked
 up on the platform before it is sent again. Only the head of a channel is ever taken, so one that fails holds up its own channel alone.
+A row whose text grew on the platform while the model wrote (`bot/streaming.py`) is finished here, by an edit of its message.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from adapters.base import Adapter, Outgoing, TryLater, Undeliverable
+from adapters.base import Adapter, Outgoing, Streams, TryLater, Undeliverable, Unreachable
 from bot.engine.listen import listen
 from bot.engine.loops import forever, named
 from bot.engine.settings import EngineSettings
@@ -22,6 +23,8 @@ from memory.db import Database
 log = logging.getLogger(__name__)
 
 BACKOFF_CAP = 300.0  # seconds
+STOPPED = " … (stopped)"
+"""What stands behind a growing reply whose turn ended without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,15 @@ class _Head:
     agent: int
     place: int
     doubtful: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What is to be sent. `begun` is the platform's id of a message that grew; `hopeless`: its person cannot be written to."""
+
+    outgoing: Outgoing
+    begun: str | None
+    hopeless: bool
 
 
 class OutboxSender:
@@ -72,8 +84,8 @@ class OutboxSender:
         channels = None if self._adapter.channels is None else list(self._adapter.channels)
         async with self._db.bare() as connection:
             cursor = await connection.execute(
-                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s)",
-                (self._adapter.platform, channels, free, now, now - timedelta(seconds=self._settings.doubtful_after)),
+                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s)",
+                (self._adapter.platform, channels, free, now, now - timedelta(seconds=self._settings.doubtful_after), STOPPED),
             )
             heads = [
                 _Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"]) for row in await cursor.fetchall()
@@ -105,26 +117,39 @@ class OutboxSender:
         self._look.set()
 
     async def _deliver(self, head: _Head) -> None:
-        outgoing = await self._read(head)
-        if outgoing is None:
+        row = await self._read(head)
+        if row is None:
             return  # erased meanwhile
+        if row.hopeless:
+            await self._settle(head, "state = 'failed', last_error = %s", Unreachable.__name__)
+            return
         # A platform's library may raise anything; what is not one of the contract's two means that the outcome is unknown.
-        (outcome,) = await asyncio.gather(self._send(outgoing, doubtful=head.doubtful), return_exceptions=True)
+        (outcome,) = await asyncio.gather(self._send(row, doubtful=head.doubtful), return_exceptions=True)
         match outcome:
             case str():
                 await self._settle(head, "state = 'sent', platform_id = %s", outcome)
             case Undeliverable():
                 log.warning("outbox row %d is undeliverable", head.id)
                 await self._settle(head, "state = 'failed', last_error = %s", named(outcome))
+                if isinstance(outcome, Unreachable):
+                    await self._mark(head)
             case TryLater():
                 await self._settle(head, "state = 'waiting', not_before = %s", self._now() + timedelta(seconds=outcome.seconds))
             case _:
                 await self._unknown(head, outcome)
 
-    async def _send(self, outgoing: Outgoing, *, doubtful: bool) -> str:
+    async def _send(self, row: _Row, *, doubtful: bool) -> str:
+        outgoing, adapter = row.outgoing, self._adapter
         async with asyncio.timeout(self._settings.send_timeout):
-            found = await self._adapter.find(outgoing) if doubtful else None
-            return found if found is not None else await self._adapter.send(outgoing)
+            found = await adapter.find(outgoing) if doubtful and row.begun is None else None
+            if outgoing.streamed and isinstance(adapter, Streams):
+                return await adapter.finish(outgoing, row.begun or found or await adapter.begin(outgoing))
+            return found if found is not None else await adapter.send(outgoing)
+
+    async def _mark(self, head: _Head) -> None:
+        """Nothing more is tried until the person writes again, in no process."""
+        async with self._db.bare() as connection:
+            await connection.execute("SELECT mark_unreachable(%s, %s, %s)", (head.agent, head.place, self._now()))
 
     async def _unknown(self, head: _Head, error: BaseException) -> None:
         """Perhaps it was sent: stays marked as being sent, and is looked up after a while that grows with each attempt.
@@ -146,11 +171,22 @@ class OutboxSender:
                 },
             )
 
-    async def _read(self, head: _Head) -> Outgoing | None:
+    async def _read(self, head: _Head) -> _Row | None:
         async with self._db.agent(head.agent, head.place) as connection:
-            cursor = await connection.execute("SELECT channel, body, reply_to FROM outbox WHERE id = %s", (head.id,))
+            cursor = await connection.execute(
+                """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless,
+                          (SELECT workspace FROM places WHERE places.id = outbox.place_id) AS workspace
+                   FROM outbox WHERE id = %s""",
+                (head.id,),
+            )
             row = await cursor.fetchone()
-        return None if row is None else Outgoing(head.id, row["channel"], row["body"], row["reply_to"])
+        if row is None:
+            return None
+        body, limit = row["body"], self._adapter.limit
+        # Only a message that stood full when it was stopped is longer.
+        text = body if len(body) <= limit or not row["streamed"] else body[: limit - len(STOPPED)] + STOPPED
+        outgoing = Outgoing(head.id, row["channel"], text, row["reply_to"], row["streamed"], row["workspace"] or "")
+        return _Row(outgoing, row["platform_id"] if row["streamed"] else None, row["hopeless"])
 
     async def _settle(self, head: _Head, change: str, argument: object) -> None:
         async with self._db.agent(head.agent, head.place) as connection:

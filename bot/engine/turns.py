@@ -7,7 +7,7 @@ Lock order everywhere: the agent's row before its turn's row.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,6 +26,9 @@ LIMIT = 2000
 LOCK_TIMEOUT = "5s"
 _EVENTS = """SELECT id, seq, kind, origin, payload, created_at, visibility FROM events
              WHERE turn_id = %s AND status = 0 ORDER BY seq"""
+# A message that nobody knows to have been begun is looked up first, like any doubtful one.
+_TAKE_OVER = """UPDATE outbox SET body = %s, step = %s, part = %s, not_before = CASE WHEN platform_id IS NULL THEN %s::timestamptz END,
+                  state = CASE WHEN platform_id IS NULL THEN 'sending' ELSE 'waiting' END WHERE id = %s AND state = 'streaming'"""
 # Rows that the engine writes into the outbox itself stand under steps that no turn reaches.
 _APOLOGY, _NOTICE = -2, -1
 
@@ -82,11 +85,17 @@ class Step:
     parts: int = 0
     held: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
-    async def reply(self, text: str, reply_to: str | None = None) -> int:
-        """Put a reply into the outbox, split by the platform's limit, for the place of the turn. Returns its number of messages."""
+    async def reply(self, text: str, reply_to: str | None = None, begun: Sequence[int] = ()) -> int:
+        """Put a reply into the outbox, split by the platform's limit, for the place of the turn. Returns its number of messages.
+
+        `begun`: rows of messages that the platform shows the beginnings of; they take the first parts over.
+        """
         chunks = split(clean(text), (self.limits or {}).get(self.claim.platform, LIMIT))
         for number, chunk in enumerate(chunks):
-            await _enqueue(self, self.claim.fence.step, self.parts, chunk, reply_to if number == 0 else None)
+            if number < len(begun):
+                self.later(_TAKE_OVER, (chunk, self.claim.fence.step, self.parts, self.now, begun[number]))
+            else:
+                await _enqueue(self, self.claim.fence.step, self.parts, chunk, reply_to if number == 0 else None)
             self.parts += 1
         self.replied = self.replied or bool(chunks)
         return len(chunks)
@@ -163,6 +172,17 @@ async def refresh(db: Database, claim: Claim) -> Claim:
         raise TurnCancelled
     claim.fence.version, claim.fence.policy_version = row["version"], row["policy_version"]
     return replace(claim, events=events)
+
+
+async def drop(db: Database, claim: Claim, events: Sequence[int], *, now: datetime) -> Claim:
+    """Leave out events of a turn that are not to be acted on; without any left the turn is over. Returns the claim without them."""
+    left = tuple(event for event in claim.events if event.id not in events)
+    async with step(db, claim, now=now, finish=None if left else "done") as last:
+        await last.connection.execute(
+            "UPDATE events SET status = 3, done_at = %s, payload = payload - 'text' - 'quotes' - 'purpose' WHERE id = ANY (%s)",
+            (now, list(events)),
+        )
+    return replace(claim, events=left)
 
 
 async def cancelled(db: Database, claim: Claim) -> bool:

@@ -24,18 +24,22 @@ from datetime import UTC, datetime
 
 import psycopg
 from procrastinate.jobs import Job
+from procrastinate.worker import Worker as Waker
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from bot.engine import turns
 from bot.engine.events import Claim, ContextChanged, StaleTurn, TryAgainLater, TurnCancelled, Wait
 from bot.engine.listen import listen
-from bot.engine.loops import forever, named
+from bot.engine.loops import ended, forever, named
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.engine.signals import Outbound, Stopper
 from memory.db import Database
 
 log = logging.getLogger(__name__)
+
+STOPPED_WITHIN = 5.0
+"""Seconds that a stop may take beyond the grace time of the running turns."""
 
 Turn = Callable[[Claim], Awaitable[None]]
 """Runs one claimed turn to its end, through `turns.step`; the last step has `finish` set."""
@@ -87,19 +91,19 @@ class Worker:
 
     async def _procrastinate(self) -> None:
         settings = self._settings
-        inner = asyncio.create_task(
-            self._queue.app.run_worker_async(
-                concurrency=settings.concurrency, fetch_job_polling_interval=settings.poll, listen_notify=True,
-                update_heartbeat_interval=settings.heartbeat, stalled_worker_timeout=settings.stalled,
-                shutdown_graceful_timeout=settings.shutdown_grace, delete_jobs="successful", install_signal_handlers=False,
-            )
+        waker = Waker(
+            self._queue.app, concurrency=settings.concurrency, fetch_job_polling_interval=settings.poll, listen_notify=True,
+            update_heartbeat_interval=settings.heartbeat, stalled_worker_timeout=settings.stalled,
+            shutdown_graceful_timeout=settings.shutdown_grace, delete_jobs="successful", install_signal_handlers=False,
         )  # fmt: skip
+        inner = asyncio.create_task(waker.run())  # type: ignore[no-untyped-call]
         try:
             await asyncio.shield(inner)
         except asyncio.CancelledError:
             self._stopping.set()
-            inner.cancel()  # stops fetching, waits for the grace time, then cancels the jobs
-            await asyncio.wait({inner})
+            await asyncio.sleep(0)  # its first step forgets a stop from before it
+            waker.stop()  # type: ignore[no-untyped-call] # stops fetching, waits for the grace time, then cancels the jobs
+            await ended([inner], patience=settings.shutdown_grace + STOPPED_WITHIN)
             if not inner.cancelled() and (error := inner.exception()) is not None:
                 log.warning("worker did not stop cleanly: %s", named(error))
             raise

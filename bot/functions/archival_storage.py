@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bot.functions.context import CallContext, Refused
 from bot.functions.results import query_of, show
-from memory import archival_storage, sources
+from memory import archival_storage, sources, undo
 from memory.archival_storage import clean_tags
 
 PASSAGE_LIMIT = 8000
@@ -38,7 +38,10 @@ async def store(context: CallContext, content: str, tags: Sequence[str], *, acti
         turn=context.claim.turn, at=context.now,
     )  # fmt: skip
     tags_before = f"tags: {', '.join(stored.tags_before)}" if stored.merged else None
-    await context.log(action, "passage", stored.id, before=tags_before, after=content)
+    was = await undo.snapshot(context.connection, "passage", stored.id) if stored.merged else None
+    if was is not None:
+        was["tags"] = list(stored.tags_before)
+    await context.log(action, "passage", stored.id, before=tags_before, after=content, row=was)
     if came_from is None:
         await context.derive("passage_id", stored.id)
     else:
@@ -61,4 +64,5 @@ async def archival_storage_search(
     wanted = query_of(context, query, page, before, after, tags=clean_tags(tags))
     found = await archival_storage.search(context.connection, wanted, context.vectors.get(query))
     context.seen += [hit.visibility for hit in found.hits]
+    await context.fetched("passage_id", [hit.id for hit in found.hits])
     return show(found, context.state.tz)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from bot.engine.events import Claim
 from memory import log, sources
@@ -39,12 +40,19 @@ class CallContext:
         return strictest([self.state.visibility, *self.seen])
 
     async def log(
-        self, action: str, target: log.Target, target_id: int, *, before: str | None = None, after: str | None = None
+        self,
+        action: str,
+        target: log.Target,
+        target_id: int,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        row: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write a change of this turn into the memory log, with the reason the model gave."""
+        """Write a change of this turn into the memory log, with the reason the model gave; `row`: as `log.record` takes it."""
         await log.record(
             self.connection, agent=self.claim.agent, place=self.claim.place, at=self.now, actor="agent", action=action, target=target,
-            target_id=target_id, turn=self.claim.turn, reason=self.reason, before=before, after=after,
+            target_id=target_id, turn=self.claim.turn, reason=self.reason, before=before, after=after, row=row,
         )  # fmt: skip
 
     async def derive(self, derived: sources.Derived, derived_id: int) -> None:
@@ -55,3 +63,7 @@ class CallContext:
             self.connection, self.claim.agent, derived, derived_id,
             trigger=[m.id for m in said[newest + 1 :]], window=[m.id for m in said[: newest + 1]],
         )  # fmt: skip
+
+    async def fetched(self, found: sources.Fetched, ids: Sequence[int]) -> None:
+        """Note what a search of this turn brought into its prompt."""
+        await sources.fetched(self.connection, self.claim.agent, self.claim.turn, found, ids)

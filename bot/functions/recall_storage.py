@@ -30,4 +30,5 @@ async def recall_storage_search(
         wanted = replace(wanted, before=min(event.created_at for event in context.claim.events))
     found = await recall_storage.search(context.connection, wanted, context.vectors.get(query))
     context.seen += [hit.visibility for hit in found.hits]
+    await context.fetched("message_id", [hit.id for hit in found.hits])
     return show(found, context.state.tz)

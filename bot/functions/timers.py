@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bot.functions.context import CallContext, Refused
+from memory import undo
 from memory.main_context import local
 from memory.working_context import one_line
 
@@ -23,6 +24,7 @@ async def set_timer(
     at: Annotated[str, Field(description="Local: 2026-11-30T08:00.")] = "",
     in_minutes: Annotated[int, Field(ge=0)] = 0,
     every: Literal["", "day", "week", "month"] = "",
+    own_idea: Annotated[bool, Field(description="Not asked for by the person.")] = False,
 ) -> str:
     """Set a reminder or follow-up: a timed event here, at a local time or in some minutes."""
     if bool(at) == bool(in_minutes):
@@ -37,15 +39,20 @@ async def set_timer(
     purpose = one_line(purpose)[:PURPOSE_LIMIT]
     if not purpose:
         raise Refused("Say what the timer is for.")
-    cursor = await context.connection.execute("SELECT count(*) AS n FROM timers WHERE due_at IS NOT NULL")
+    cursor = await context.connection.execute(
+        "SELECT count(*) AS n FROM timers WHERE due_at IS NOT NULL AND kind IN ('reminder', 'follow_up')"
+    )
     row = await cursor.fetchone()
     if row and row["n"] >= WAITING_LIMIT:
         raise Refused(f"There are {WAITING_LIMIT} timers already. Cancel one that matters less.")
+    # A turn that nobody asked for cannot make an appointment that a person asked for.
+    kind = "follow_up" if own_idea or context.claim.origin != "person" else "reminder"
+    floating = bool(every) or (not in_minutes and _on_their_clock(at, zone))
     wall = due.astimezone(zone).replace(tzinfo=None)
     cursor = await context.connection.execute(
-        """INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, every, due_at, turn_id, created_at)
-           VALUES (%s, %s, %s, 'reminder', %s, %s, %s, %s, %s, %s, %s) RETURNING id""",
-        (context.claim.agent, context.claim.place, context.visibility, purpose, context.state.zone or "UTC", wall, every or None,
+        """INSERT INTO timers (agent_id, place_id, visibility, kind, floating, purpose, zone, wall_time, every, due_at, turn_id, created_at)
+           VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id""",
+        (context.claim.agent, context.claim.place, context.visibility, kind, floating, purpose, context.state.zone or "UTC", wall, every or None,
          due.astimezone(UTC), context.claim.turn, context.now),
     )  # fmt: skip
     row = await cursor.fetchone()
@@ -56,17 +63,20 @@ async def set_timer(
 
 async def cancel_timer(context: CallContext, timer: int) -> str:
     """Cancel a timer."""
-    cursor = await context.connection.execute("UPDATE timers SET due_at = NULL WHERE id = %s AND due_at IS NOT NULL", (timer,))
+    was = await undo.snapshot(context.connection, "timer", timer)
+    cursor = await context.connection.execute(
+        "UPDATE timers SET due_at = NULL WHERE id = %s AND due_at IS NOT NULL AND kind IN ('reminder', 'follow_up')", (timer,)
+    )
     if cursor.rowcount == 0:
         raise Refused("No waiting timer has that number. Use list_timers.")
-    await context.log("cancel_timer", "timer", timer)
+    await context.log("cancel_timer", "timer", timer, before=was["purpose"] if was else None, row=was)
     return "Cancelled."
 
 
 async def list_timers(context: CallContext) -> str:
     """The timers that wait, with their numbers."""
     cursor = await context.connection.execute(
-        "SELECT id, due_at, every, purpose FROM timers WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 50"
+        "SELECT id, due_at, every, purpose FROM timers WHERE due_at IS NOT NULL AND kind IN ('reminder', 'follow_up') ORDER BY due_at LIMIT 50"
     )
     rows = await cursor.fetchall()
     zone = context.state.tz
@@ -83,3 +93,9 @@ def _moment(text: str, zone: tzinfo) -> datetime:
     except ValueError:
         raise Refused(f"{text[:40]!r} is no time. Write 2026-11-30T08:00.") from None
     return found if found.tzinfo else found.replace(tzinfo=zone)
+
+
+def _on_their_clock(text: str, zone: tzinfo) -> bool:
+    """Whether a time was given as the person reads it, so that it stays that time when their zone changes; else it is an instant."""
+    found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    return found.tzinfo is None or found.utcoffset() == found.replace(tzinfo=None).replace(tzinfo=zone).utcoffset()

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from bot.functions.archival_storage import store
 from bot.functions.context import CallContext, Refused
-from memory import working_context
+from memory import undo, working_context
 from memory.working_context import ENTRY_LIMIT, TASK_NOTES, Entry, find, plain, room
 
 Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "task_notes"]
@@ -64,11 +64,12 @@ async def working_context_replace(
     left = room(context.state.entries, entry.section, without=entry.id)
     if left < len(new):
         raise Refused(f"The section {entry.section} has room for {max(left, 0)} characters; this needs {len(new)}. Shorten it.")
+    was = await undo.snapshot(context.connection, "working_context", entry.id)
     changed = await working_context.update(
         context.connection, entry.id, place=context.claim.place, visibility=context.visibility, content=new, turn=context.claim.turn,
         at=context.now,
     )  # fmt: skip
-    await context.log("working_context_replace", "working_context", entry.id, before=entry.content, after=new)
+    await context.log("working_context_replace", "working_context", entry.id, before=entry.content, after=new, row=was)
     await context.derive("entry_id", entry.id)
     context.state = replace(context.state, entries=tuple(changed if e.id == entry.id else e for e in context.state.entries))
     return f"Replaced in {entry.section}."
@@ -79,16 +80,18 @@ async def working_context_remove(
 ) -> str:
     """Remove one entry that is no longer true or wanted."""
     entry = _only(context, content)
+    was = await undo.snapshot(context.connection, "working_context", entry.id)
     await working_context.delete(context.connection, entry.id)
-    await context.log("working_context_remove", "working_context", entry.id, before=entry.content)
+    await context.log("working_context_remove", "working_context", entry.id, before=entry.content, row=was)
     context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != entry.id))
     return f"Removed from {entry.section}."
 
 
 async def _retire(context: CallContext, note: Entry) -> None:
     await store(context, note.content, ["task_notes"], action="working_context_append", came_from=note.id)
+    was = await undo.snapshot(context.connection, "working_context", note.id)
     await working_context.delete(context.connection, note.id)
-    await context.log("working_context_append", "working_context", note.id, before=note.content)
+    await context.log("working_context_append", "working_context", note.id, before=note.content, row=was)
     context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != note.id))
 
 

@@ -23,12 +23,23 @@ class Prompts:
         return hashlib.sha256("\0".join((self.system, self.summary)).encode()).hexdigest()[:12]
 
 
-def load(model: str, folder: Path | None = None) -> Prompts:
-    """The prompts for a model: from `folder/<model>/NAME.md`, `folder/NAME.md`, or the built-in ones, each on its own."""
+GROWING = (
+    "While you write, the person sees the text of a `send_message` call grow, and plain text only when it is whole. So say what you have to "
+    "say by one `send_message` call, together with the calls that save something."
+)
+"""What the model is told where replies grow while it writes them: plain text may still turn out to be a thought."""
+
+
+def load(model: str, folder: Path | None = None, *, growing: bool = False) -> Prompts:
+    """The prompts for a model: from `folder/<model>/NAME.md`, `folder/NAME.md`, or the built-in ones, each on its own.
+
+    `growing`: replies are shown while they are written.
+    """
     safe = model.replace("/", "_").replace("..", "_")
     found = {}
     for name in NAMES:
         places = [folder / safe / f"{name}.md", folder / f"{name}.md"] if folder else []
         path = next((place for place in places if place.is_file()), _HERE / f"{name}.md")
         found[name] = path.read_text(encoding="utf-8").strip()
+    found["system"] += f"\n\n{GROWING}" if growing else ""
     return Prompts(**found)

@@ -17,6 +17,8 @@ from bot.engine.events import Claim, TryAgainLater
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.executor import Bounds
+from bot.initiative import Initiative
+from bot.listening import Listening
 from bot.llm import ModelClient
 from bot.persona import Persona
 from bot.pressure import Pressure
@@ -58,6 +60,8 @@ class Dialogue:
     made: tuple[object, Processor] | None = None
     meaning: Meaning = field(default_factory=lambda: Meaning(None))
     engine: EngineSettings = field(default_factory=lambda: EngineSettings(burst=0))
+    initiative: Initiative | None = None
+    listening: Listening | None = None
 
     @property
     def at(self) -> datetime:
@@ -70,7 +74,7 @@ class Dialogue:
         if self.made is None or self.made[0] != asked:
             endpoints = [Endpoint(self.client, self.settings.chat_model), *self.fallbacks]
             budgets = self.budgets or Budgets(self.db, Limits(), {})
-            self.made = asked, Processor({"chat": endpoints, "summary": endpoints}, budgets, clock=lambda: self.at)
+            self.made = asked, Processor({"chat": endpoints, "summary": endpoints, "filter": endpoints}, budgets, clock=lambda: self.at)
         return self.made[1]
 
     @property
@@ -88,6 +92,8 @@ class Dialogue:
             pressure,
             clock=lambda: self.at,
             limits={"console": 4000},
+            initiative=self.initiative,
+            listening=self.listening,
         )
 
     def elsewhere(self, external_id: str, kind: str, *, workspace: str = "w", person: Person | None = None) -> Dialogue:

@@ -4,13 +4,13 @@ from typing import get_args
 
 import pytest
 
-from bot.access import Action, Actor, Target, may
+from bot.access import Action, Actor, Target, admin_of, may
 
 ADA = Actor("discord::ada", agent=1)
 BOB = Actor("discord::bob", agent=2)
 ADMIN = Actor("discord::root", agent=3, admin_of=frozenset({"guild"}))
 OPERATOR = Actor("operator:sys", operator=True)
-OWN = ("view", "search", "forget", "export", "stop", "retry", "fresh", "status")
+OWN = ("view", "search", "forget", "export", "change", "pause", "settings", "link", "stop", "retry", "fresh", "status")
 
 
 @pytest.mark.parametrize("action", OWN)
@@ -35,7 +35,11 @@ def test_nobody_touches_somebody_elses(action: Action) -> None:
         ("forget", Target(agent=1, workspace="guild"), True),
         ("view", Target(agent=1, workspace="other"), False),
         ("view", Target(agent=1, workspace="guild", direct=True), False),
-        ("export", Target(agent=1, workspace="guild"), False),
+        ("export", Target(agent=1, workspace="guild"), True),
+        ("usage", Target(workspace="guild"), True),
+        ("block", Target(workspace="other"), False),
+        ("hold", Target(agent=1, workspace="guild"), False),
+        ("change", Target(agent=1, workspace="guild"), False),
         ("replay", Target(agent=1, workspace="guild"), False),
         ("view", Target(agent=1), False),
     ],
@@ -44,6 +48,7 @@ def test_a_workspaces_admin_reaches_what_came_from_it(action: Action, target: Ta
     verdict = may(ADMIN, action, target)
     assert verdict.allowed is allowed
     assert not verdict.everything
+    assert verdict.workspace == ("guild" if allowed else None)
 
 
 def test_the_operator_acts_across_and_is_logged_as_such() -> None:
@@ -69,3 +74,18 @@ def test_help_is_for_everybody_and_every_action_has_an_answer() -> None:
     assert may(Actor("anybody"), "help", Target()).allowed
     for action in get_args(Action):
         assert may(Actor("stranger"), action, Target(agent=1)).allowed is (action == "help")
+
+
+def test_direct_messages_are_an_admins_only_where_the_config_says_so() -> None:
+    sees = Actor("slack:T:root", agent=3, admin_of=frozenset({"guild"}), sees_direct=True)
+    assert may(sees, "view", Target(agent=1, workspace="guild", direct=True)).direct
+    assert not may(ADMIN, "view", Target(agent=1, workspace="guild")).direct
+
+
+def test_an_admin_is_named_by_id_or_role_for_the_workspace_they_act_in_alone() -> None:
+    admins = {"guild": ("u1", "role9"), "other": ("u2",)}
+    assert admin_of("u1", (), "guild", admins) == {"guild"}
+    assert admin_of("u7", ("role9",), "guild", admins) == {"guild"}
+    assert admin_of("u7", ("role1",), "guild", admins) == frozenset()
+    assert admin_of("u1", (), "other", admins) == frozenset()
+    assert admin_of("u1", ("role9",), "", {"": ("u1",), **admins}) == frozenset()

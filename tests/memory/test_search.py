@@ -241,6 +241,63 @@ async def test_a_large_store_is_searched_by_its_index_with_the_same_best_rows(an
     assert exact[0]["content"] == indexed[0]["content"] == "The puppy found the beach"
 
 
+LARGE = """SELECT id, content, total FROM search_messages(%s, NULL, NULL, lim => %s, off => %s, exact_limit => 100)"""
+
+
+def fill(owner: psycopg.Connection, person: Person, content: str, count: int, first: int, visibility: str = "direct") -> None:
+    owner.execute(
+        """INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, searchable, created_at)
+           SELECT %s, %s, %s, %s, n, 'user', 'message', format(%s::text, n), true, timestamptz '2025-01-01' + n * interval '1 minute'
+           FROM generate_series(%s::bigint, %s::bigint) n""",
+        (person.agent, person.conversation, person.place, visibility, content, first, first + count - 1),
+    )
+
+
+async def test_in_a_large_store_a_common_word_makes_no_match_beside_a_rare_one(ana: Person, urls: Urls) -> None:
+    with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
+        fill(owner, ana, "A note on the weather, number %s", 6_000, 1)
+        fill(owner, ana, "Otters and their weather %s", 30, 6_001)
+    async with ana.here() as connection:
+        first = await (await connection.execute(LARGE, ("weather otters", 20, 0))).fetchall()
+        second = await (await connection.execute(LARGE, ("weather otters", 20, 20))).fetchall()
+        common = await (await connection.execute(LARGE, ("weather", 10, 0))).fetchall()
+        exactly = await (await connection.execute(LARGE, ("number 4711", 10, 0))).fetchall()
+    assert len({row["id"] for row in first + second}) == first[0]["total"] == 30
+    assert all("Otters" in row["content"] for row in first + second)
+    assert common[0]["total"] == 6_030
+    assert exactly[0]["content"].endswith("number 4711")
+
+
+async def test_in_a_large_store_a_row_next_to_a_good_one_ranks_higher(ana: Person, urls: Urls) -> None:
+    with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
+        fill(owner, ana, "Nothing of note %s", 300, 1)
+        fill(owner, ana, "We saw the aquarium", 1, 301)
+        fill(owner, ana, "And an otter, an otter in the aquarium", 1, 302)
+        fill(owner, ana, "Nothing of note %s", 100, 303)
+        fill(owner, ana, "Yesterday I closed the aquarium", 1, 450)
+    async with ana.here() as connection:
+        rows = await (await connection.execute(LARGE, ("otter aquarium", 3, 0))).fetchall()
+    assert [row["content"] for row in rows] == [
+        "And an otter, an otter in the aquarium",
+        "We saw the aquarium",
+        "Yesterday I closed the aquarium",
+    ]
+
+
+async def test_a_large_store_shows_and_counts_only_what_may_be_used_here(db: Database, urls: Urls) -> None:
+    direct = await Person.of(db)
+    public = await Person.of(db, place="square", kind="public")
+    with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
+        fill(owner, direct, "A secret otter %s", 300, 1)
+        fill(owner, public, "An open otter %s", 3, 1, "public")
+    async with public.here() as connection:
+        rows = await (await connection.execute(LARGE, ("otter", 10, 0))).fetchall()
+        quoted = await (await connection.execute(LARGE, ('"secret otter"', 10, 0))).fetchall()
+    assert {row["total"] for row in rows} == {3}
+    assert all("open" in row["content"] for row in rows)
+    assert not any("secret" in str(row["content"]) for row in quoted)
+
+
 async def test_under_the_bots_role_the_search_uses_the_index_of_words(ana: Person, urls: Urls) -> None:
     """The plan that really runs inside the function, as the server reports it to the bot's own session."""
     with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:

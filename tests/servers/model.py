@@ -16,7 +16,7 @@ import inspect
 import json
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, cast
@@ -133,6 +133,23 @@ class Gate:
         await self._open.wait()
 
 
+class Growing:
+    """Streams `step` in pieces of a few characters, but goes no further than `shown` characters until `release`; with `cut` the
+    connection ends there. `reached` tells that it got that far. For a request that asks for no stream it is a plain answer."""
+
+    def __init__(self, step: Answer, *, shown: int | None = None, cut: bool = False) -> None:
+        self.step, self.shown, self.cut = step, shown, cut
+        self.reached = asyncio.Event()
+        self._open = asyncio.Event()
+
+    def release(self) -> None:
+        self._open.set()
+
+    async def passed(self) -> None:
+        self.reached.set()
+        await self._open.wait()
+
+
 @dataclass(frozen=True, slots=True)
 class Delay:
     """`step` after `seconds`."""
@@ -141,7 +158,9 @@ class Delay:
     step: "Step" = Answer("slow")
 
 
-Step = Answer | Status | Raw | Reset | Truncated | Drip | Gate | Delay
+Step = Answer | Status | Raw | Reset | Truncated | Drip | Gate | Delay | Growing
+PIECE = 7
+"""Characters of one chunk of a stream: words, escapes and emoji are torn."""
 Scripted = Step | Callable[[Request], Step | Awaitable[Step]]
 
 EMPTY_CHOICES = Raw('{"id": "x", "object": "chat.completion", "choices": []}')
@@ -285,8 +304,14 @@ class ScriptedModel:
 
     async def _play(self, step: Step, request: Request, http: web.Request) -> web.StreamResponse:
         match step:
+            case Answer() if request.body.get("stream"):
+                return await _streamed(Growing(step), request, http)
             case Answer():
                 return web.json_response(completion(step, request))
+            case Growing() if request.body.get("stream"):
+                return await _streamed(step, request, http)
+            case Growing():
+                return await self._play(step.step, request, http)
             case Status():
                 return _error(step)
             case Raw():
@@ -333,6 +358,49 @@ def completion(answer: Answer, request: Request) -> Json:
         "choices": [{"index": 0, "message": {**message, **(answer.message or {})}, "finish_reason": finish}],
         "usage": {**usage, **(answer.usage or {})},
     }
+
+
+async def _streamed(growing: Growing, request: Request, http: web.Request) -> web.StreamResponse:
+    body = completion(growing.step, request)
+    choice = cast(list[Json], body["choices"])[0]
+    message = cast(Json, choice["message"])
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(http)
+
+    async def send(**fields: object) -> None:
+        chunk = {**{name: body[name] for name in ("id", "model", "created")}, "object": "chat.completion.chunk", **fields}
+        await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+
+    sent = 0
+    for delta in _deltas(message):
+        if growing.shown is not None and sent >= growing.shown and not growing._open.is_set():
+            if growing.cut:
+                growing.reached.set()
+                assert http.transport is not None
+                http.transport.close()
+                return response
+            await growing.passed()
+        await send(choices=[{"index": 0, "delta": delta, "finish_reason": None}])
+        sent += PIECE
+    await send(choices=[{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
+    if request.body.get("stream_options"):
+        await send(choices=[], usage=body["usage"])
+    await response.write(b"data: [DONE]\n\n")
+    return response
+
+
+def _deltas(message: Json) -> Iterator[Json]:
+    """A message in pieces, as endpoints stream it: the text, then each call's name, then its arguments."""
+    text = message.get("content")
+    if isinstance(text, str):
+        for start in range(0, len(text), PIECE):
+            yield {"content": text[start : start + PIECE]}
+    for index, one in enumerate(cast(list[dict[str, Json]], message.get("tool_calls") or [])):
+        function = {"name": one["function"]["name"], "arguments": ""}
+        yield {"tool_calls": [{"index": index, "id": one["id"], "type": "function", "function": function}]}
+        raw = str(one["function"]["arguments"])
+        for start in range(0, len(raw), PIECE):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": raw[start : start + PIECE]}}]}
 
 
 def _error(step: Status) -> web.Response:

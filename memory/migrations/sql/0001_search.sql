@@ -9,6 +9,8 @@
 -- Score of a row: meaning_share * z(cosine) + (1 - meaning_share) * z(sum of the shared words' inverse document frequencies),
 -- plus a half of the scores of the messages next to it and a quarter of the next but one (measured on LoCoMo, see memory/search.py).
 
+-- With more than `exact_limit` rows an agent is searched in two stages by estimates; see search_ranked_large for what differs.
+
 -- A word as a tsquery that matches exactly it.
 CREATE FUNCTION search_query(word text) RETURNS tsquery LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$ SELECT ('''' || replace(replace(word, '\', '\\'), '''', '''''') || '''')::tsquery $$;
@@ -23,6 +25,17 @@ $$;
 
 CREATE FUNCTION search_contains(content text, phrases text[]) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$ SELECT bool_and(position(phrase IN lower(content)) > 0) FROM unnest(phrases) phrase $$;
+
+-- The expression of a row's score from its own and those of its neighbours, over a window `talk`: a neighbour counts when at most a
+-- handful of unsearchable rows (calls, results) stand between.
+CREATE FUNCTION search_eased(source text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+  SELECT CASE source WHEN 'messages' THEN 'b.own
+    + CASE WHEN b.step - lag(b.step) OVER talk <= 6 THEN 0.5 * lag(b.own) OVER talk ELSE 0 END
+    + CASE WHEN lead(b.step) OVER talk - b.step <= 6 THEN 0.5 * lead(b.own) OVER talk ELSE 0 END
+    + CASE WHEN b.step - lag(b.step, 2) OVER talk <= 12 THEN 0.25 * lag(b.own, 2) OVER talk ELSE 0 END
+    + CASE WHEN lead(b.step, 2) OVER talk - b.step <= 12 THEN 0.25 * lead(b.own, 2) OVER talk ELSE 0 END' ELSE 'b.own' END
+$$;
 
 -- The ranked ids of one page. Exactly one row has id null when the page is empty, so that the total is always known.
 CREATE FUNCTION search_ranked(
@@ -44,11 +57,9 @@ DECLARE
     || CASE source WHEN 'messages' THEN '($7 IS NULL OR CASE m.kind WHEN ''quote'' THEN ''quote'' ELSE m.role END = ANY ($7))' ELSE '($8 IS NULL OR m.tags && $8)' END;
   thread CONSTANT text := CASE source WHEN 'messages' THEN 'm.conversation_id AS thread, m.position AS step' ELSE 'm.id AS thread, 0::bigint AS step' END;
   link CONSTANT text := CASE source WHEN 'messages' THEN 'e.message_id' ELSE 'e.passage_id' END;
-  few boolean;
   size bigint;
   dims integer;
   near text;
-  candidates text;
 BEGIN
   IF source NOT IN ('messages', 'passages') THEN
     RAISE EXCEPTION 'no such source';
@@ -68,20 +79,17 @@ BEGIN
   END IF;
 
   EXECUTE format('SELECT count(*) FROM %I WHERE agent_id = $1', source) INTO size USING current_agent();
-  few := size <= exact_limit;
+  IF size > exact_limit THEN
+    RETURN QUERY SELECT * FROM search_ranked_large(source, terms, phrases, query_embedding, model, dims, only_roles, only_tags, before, after,
+      lim, off, meaning_share, floor, size, mine, wanted, thread);
+    RETURN;
+  END IF;
   IF query_embedding IS NULL THEN
     near := 'SELECT NULL::bigint AS id, NULL::float8 AS closeness WHERE false';
-  ELSIF few THEN
+  ELSE
     near := format('SELECT %1$s AS id, 1 - (e.embedding <=> $11) AS closeness FROM embeddings e'
       || ' WHERE e.agent_id = $1 AND e.model_id = %2$s AND %1$s IS NOT NULL', link, model);
-  ELSE
-    PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '200', true);
-    near := format('SELECT m.id, 1 - (e.embedding::halfvec(%1$s) <=> $11::halfvec(%1$s)) AS closeness'
-      || ' FROM embeddings e JOIN %2$I m ON m.id = %3$s WHERE e.agent_id = $1 AND e.model_id = %4$s AND %5$s AND %6$s'
-      || ' ORDER BY e.embedding::halfvec(%1$s) <=> $11::halfvec(%1$s) LIMIT 200', dims, source, link, model, mine, wanted);
   END IF;
-  candidates := CASE WHEN few THEN '' ELSE
-    ' AND m.id = ANY (ARRAY(SELECT id FROM words UNION SELECT id FROM near UNION SELECT id FROM found))' END;
 
   -- Unions, groups and windows instead of joins: a new database has no statistics, and a planner that expects one row
   -- would loop over all pairs.
@@ -102,14 +110,15 @@ BEGIN
       SELECT part.id, max(part.thread) AS thread, max(part.step) AS step, bool_or(part.wanted) AS wanted,
              coalesce(max(part.words), 0) AS words, max(part.closeness) AS closeness, bool_or(part.found) AS first
       FROM (
-        SELECT m.id, %5$s, %3$s AS wanted, NULL::float8 AS words, NULL::float8 AS closeness, false AS found FROM %1$I m WHERE %2$s %6$s
+        SELECT m.id, %5$s, %3$s AS wanted, NULL::float8 AS words, NULL::float8 AS closeness, false AS found FROM %1$I m WHERE %2$s
         UNION ALL SELECT words.id, NULL, NULL, NULL, words.words, NULL, false FROM words
         UNION ALL SELECT near.id, NULL, NULL, NULL, NULL, near.closeness, false FROM near
         UNION ALL SELECT found.id, NULL, NULL, NULL, NULL, NULL, true FROM found
       ) part
       GROUP BY part.id HAVING count(part.thread) > 0
     ), reckoned AS (
-      SELECT s.*, coalesce(s.closeness, %8$s(s.closeness) OVER ()) AS reckoned FROM scored s
+      -- a row without a vector counts as average
+      SELECT s.*, coalesce(s.closeness, avg(s.closeness) OVER ()) AS reckoned FROM scored s
     ), blended AS (
       SELECT r.*, coalesce((r.reckoned - avg(r.closeness) OVER every) / nullif(stddev_pop(r.closeness) OVER every, 0), 0) AS z_meaning,
              coalesce((r.words - avg(r.words) OVER every) / nullif(stddev_pop(r.words) OVER every, 0), 0) AS z_words
@@ -117,7 +126,7 @@ BEGIN
     ), own AS (
       SELECT b.*, $16 * b.z_meaning + (1 - $16) * b.z_words AS own FROM blended b
     ), eased AS (
-      SELECT b.*, row_number() OVER (PARTITION BY b.wanted ORDER BY b.closeness DESC NULLS LAST, b.id) AS rank, %7$s AS score
+      SELECT b.*, row_number() OVER (PARTITION BY b.wanted ORDER BY b.closeness DESC NULLS LAST, b.id) AS rank, %6$s AS score
       FROM own b WINDOW talk AS (PARTITION BY b.thread ORDER BY b.step)
     ), matched AS MATERIALIZED (
       -- rounded, so that the order of adding up floats can never reorder rows between two pages
@@ -129,19 +138,128 @@ BEGIN
     FROM (SELECT count(*) AS total FROM matched) counted
     LEFT JOIN (SELECT * FROM matched ORDER BY first DESC, score DESC, id DESC LIMIT $9 OFFSET $10) page ON true
     ORDER BY page.first DESC, page.score DESC, page.id DESC
-  $q$, source, mine, wanted, near, thread, candidates,
-    -- a neighbour counts when at most a handful of unsearchable rows (calls, results) stand between
-    CASE source WHEN 'messages' THEN 'b.own
-      + CASE WHEN b.step - lag(b.step) OVER talk <= 6 THEN 0.5 * lag(b.own) OVER talk ELSE 0 END
-      + CASE WHEN lead(b.step) OVER talk - b.step <= 6 THEN 0.5 * lead(b.own) OVER talk ELSE 0 END
-      + CASE WHEN b.step - lag(b.step, 2) OVER talk <= 12 THEN 0.25 * lag(b.own, 2) OVER talk ELSE 0 END
-      + CASE WHEN lead(b.step, 2) OVER talk - b.step <= 12 THEN 0.25 * lead(b.own, 2) OVER talk ELSE 0 END' ELSE 'b.own' END,
-    -- a row without a vector counts as average, a row beyond the nearest 200 as the farthest of those
-    CASE WHEN few THEN 'avg' ELSE 'min' END)
+  $q$, source, mine, wanted, near, thread, search_eased(source))
   USING current_agent(), whole_places(), public_places(), shared_places(), before, after, only_roles, only_tags, lim, off,
     query_embedding, terms, size, phrases, needed, meaning_share, floor;
 END $$;
 REVOKE ALL ON FUNCTION search_ranked FROM PUBLIC;
+
+-- The same for an agent with more rows than are scored one by one. What the small search takes from all rows is estimated from some
+-- hundred of them, taken at even distances of time (so that every page is ranked alike): how common each word is, and the mean and spread of
+-- closeness. A word in more than `common` rows makes no match by itself when the query has a rarer one; it counts in the scores all the same.
+-- Scored are the best rows by words, the nearest by the HNSW index, what contains the phrases, and the neighbours of the best of
+-- these; the other rows with a rare word follow by their words.
+CREATE FUNCTION search_ranked_large(
+  source text, terms text[], phrases text[], query_embedding halfvec, model integer, dims integer, only_roles text[], only_tags text[],
+  before timestamptz, after timestamptz, lim integer, off integer, meaning_share float8, floor float8, size bigint,
+  mine text, wanted text, thread text, common bigint DEFAULT 5000, sampled integer DEFAULT 400
+) RETURNS TABLE (id bigint, score float8, total bigint)
+LANGUAGE plpgsql SET jit = off
+AS $$
+DECLARE
+  link CONSTANT text := CASE source WHEN 'messages' THEN 'message_id' ELSE 'passage_id' END;
+  sample bigint[];
+  shares float8[];   -- of each term, the share of rows that have it
+  rare text[];
+  weights float8[];  -- of each term, its inverse document frequency
+  words_mean float8;
+  words_spread float8;
+  meaning_mean float8;
+  meaning_spread float8;
+  hits bigint[];
+  needed float8;
+BEGIN
+  EXECUTE format($q$
+    SELECT ARRAY(SELECT DISTINCT probe.id FROM (SELECT min(created_at) AS first, max(created_at) AS last FROM %1$I WHERE agent_id = $1) span
+      CROSS JOIN generate_series(0, $9 - 1) step
+      CROSS JOIN LATERAL (SELECT * FROM %1$I WHERE agent_id = $1 AND created_at >= first + (last - first) * (step::float8 / $9)
+                          ORDER BY created_at LIMIT 1) probe
+      JOIN %1$I m ON m.id = probe.id WHERE %2$s) $q$, source, mine)
+    INTO sample USING current_agent(), whole_places(), public_places(), shared_places(), before, after, only_roles, only_tags, sampled;
+  EXECUTE format($q$
+    SELECT array_agg(share ORDER BY nth) FROM (
+      SELECT nth, (SELECT count(*) FROM %I m WHERE m.id = ANY ($1) AND m.tsv @@ search_query(term))::float8 / greatest(cardinality($1), 1) AS share
+      FROM unnest($2) WITH ORDINALITY _ (term, nth)) counted $q$, source) INTO shares USING sample, terms;
+  SELECT array_agg(term) INTO rare FROM unnest(terms, shares) _ (term, share) WHERE share * size <= common;
+  IF rare IS NULL THEN
+    rare := ARRAY(SELECT term FROM unnest(terms, shares) _ (term, share) ORDER BY share, term LIMIT 1);
+  END IF;
+  needed := 0.7 * (SELECT count(DISTINCT word) FROM unnest(search_words(left(array_to_string(phrases, ' '), 2000), false)) word WHERE word = ANY (rare));
+  IF query_embedding IS NOT NULL THEN
+    EXECUTE format('SELECT avg(c), stddev_pop(c) FROM (SELECT 1 - (e.embedding <=> $1) AS c FROM embeddings e WHERE e.%I = ANY ($2) AND e.model_id = %s) _',
+      link, model) INTO meaning_mean, meaning_spread USING query_embedding, sample;
+  END IF;
+  PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '200', true);
+
+  RETURN QUERY EXECUTE format($q$
+    WITH hits AS MATERIALIZED (
+      SELECT term, hit.id FROM unnest($12) term
+      CROSS JOIN LATERAL (SELECT m.id FROM %1$I m WHERE m.tsv @@ search_query(term) AND %2$s AND %3$s) hit
+    ), counts AS MATERIALIZED (
+      SELECT t.term, coalesce(h.rows, t.share * $13) AS rows, ln(1 + (greatest($13 - coalesce(h.rows, t.share * $13), 0) + 0.5) / (coalesce(h.rows, t.share * $13) + 0.5)) AS weight
+      FROM unnest($18, $19) t (term, share) LEFT JOIN (SELECT term, count(*)::float8 AS rows FROM hits GROUP BY term) h USING (term)
+    ), spread AS MATERIALIZED (
+      SELECT coalesce(sum(rows / $13 * weight), 0)::float8 AS mean, coalesce(sqrt(sum(rows / $13 * (1 - rows / $13) * weight * weight)), 0)::float8 AS sigma
+      FROM counts
+    ), words AS MATERIALIZED (
+      SELECT h.id, count(*) AS terms, sum(weight)::float8 AS words FROM hits h JOIN counts USING (term) GROUP BY h.id
+    ), found AS MATERIALIZED (
+      SELECT m.id FROM %1$I m WHERE m.id = ANY (ARRAY(SELECT words.id FROM words WHERE terms >= $15)) AND search_contains(m.content, $14)
+      UNION ALL
+      SELECT m.id FROM %1$I m WHERE %2$s AND %3$s AND NOT (SELECT EXISTS (SELECT FROM words)) AND search_contains(m.content, $14)
+    ), near AS MATERIALIZED (
+      %4$s
+    ), seeds AS MATERIALIZED (
+      SELECT ARRAY(SELECT near.id FROM near UNION (SELECT found.id FROM found ORDER BY found.id DESC LIMIT 400)
+                   UNION (SELECT words.id FROM words ORDER BY words.words DESC, words.id DESC LIMIT 400)) AS ids
+    ), first_scores AS MATERIALIZED (
+      SELECT m.id, m.thread, m.step, m.words, coalesce((e.closeness - $20) / nullif($21, 0), 0) AS z FROM (
+        SELECT m.id, %5$s, (SELECT coalesce(sum(weight), 0)::float8 FROM counts WHERE m.tsv @@ search_query(term)) AS words
+        FROM %1$I m WHERE m.id = ANY ((SELECT ids FROM seeds)::bigint[])) m
+      LEFT JOIN (SELECT e.%7$I AS id, 1 - (e.embedding <=> $11) AS closeness FROM embeddings e
+                 WHERE e.%7$I = ANY ((SELECT ids FROM seeds)::bigint[]) AND e.model_id = %8$s) e USING (id)
+    ), best AS MATERIALIZED (
+      SELECT f.thread, f.step FROM first_scores f, spread
+      ORDER BY $16 * f.z + (1 - $16) * coalesce((f.words - spread.mean) / nullif(spread.sigma, 0), 0) DESC, f.id LIMIT 150
+    ), candidates AS MATERIALIZED (
+      SELECT ARRAY(SELECT unnest(ids) FROM seeds UNION %9$s) AS ids
+    ), scored AS MATERIALIZED (
+      SELECT m.id, m.thread, m.step, m.wanted, m.words, e.closeness, m.id = ANY (ARRAY(SELECT found.id FROM found)) AS first,
+             coalesce((e.closeness - $20) / nullif($21, 0), 0) AS z_meaning
+      FROM (SELECT m.id, %5$s, %3$s AS wanted, (SELECT coalesce(sum(weight), 0)::float8 FROM counts WHERE m.tsv @@ search_query(term)) AS words
+            FROM %1$I m WHERE m.id = ANY ((SELECT ids FROM candidates)::bigint[]) AND %2$s) m
+      LEFT JOIN (SELECT e.%7$I AS id, 1 - (e.embedding <=> $11) AS closeness FROM embeddings e
+                 WHERE e.%7$I = ANY ((SELECT ids FROM candidates)::bigint[]) AND e.model_id = %8$s) e USING (id)
+    ), own AS (
+      SELECT s.*, $16 * s.z_meaning + (1 - $16) * coalesce((s.words - spread.mean) / nullif(spread.sigma, 0), 0) AS own FROM scored s, spread
+    ), eased AS (
+      SELECT b.*, row_number() OVER (PARTITION BY b.wanted ORDER BY b.closeness DESC NULLS LAST, b.id) AS rank, %6$s AS score
+      FROM own b WINDOW talk AS (PARTITION BY b.thread ORDER BY b.step)
+    ), matched AS MATERIALIZED (
+      SELECT e.id, round(e.score * 1e6) / 1e6 AS score, e.first, true AS whole FROM eased e
+      WHERE e.wanted AND (e.id = ANY (ARRAY(SELECT words.id FROM words)) OR e.first
+        OR (e.closeness >= $17 AND e.rank <= 50 AND (e.rank <= 10 OR e.z_meaning >= 1)))
+      UNION ALL
+      SELECT w.id, round(w.words * 1e6) / 1e6, w.first, false FROM (
+        SELECT words.id, words.words, false AS first FROM words WHERE NOT words.id = ANY (ARRAY(SELECT found.id FROM found))
+        UNION ALL SELECT found.id, 0, true FROM found) w
+      WHERE NOT w.id = ANY ((SELECT ids FROM candidates)::bigint[])
+    )
+    SELECT page.id, page.score, counted.total
+    FROM (SELECT count(*) AS total FROM matched) counted
+    LEFT JOIN (SELECT * FROM matched ORDER BY first DESC, whole DESC, score DESC, id DESC LIMIT $9 OFFSET $10) page ON true
+    ORDER BY page.first DESC, page.whole DESC, page.score DESC, page.id DESC
+  $q$, source, mine, wanted,
+    CASE WHEN query_embedding IS NULL THEN 'SELECT NULL::bigint AS id WHERE false' ELSE
+      format('SELECT m.id FROM embeddings e JOIN %2$I m ON m.id = e.%3$I WHERE e.agent_id = $1 AND e.model_id = %4$s AND %5$s AND %6$s'
+        || ' ORDER BY e.embedding::halfvec(%1$s) <=> $11::halfvec(%1$s) LIMIT 200', dims, source, link, model, mine, wanted) END,
+    thread, search_eased(source), link, coalesce(model, 0),
+    CASE source WHEN 'messages' THEN 'SELECT n.id FROM best CROSS JOIN LATERAL (SELECT m.id FROM messages m WHERE m.conversation_id = best.thread'
+      || ' AND m.position BETWEEN best.step - 12 AND best.step + 12 AND m.searchable) n' ELSE 'SELECT NULL::bigint WHERE false' END)
+  USING current_agent(), whole_places(), public_places(), shared_places(), before, after, only_roles, only_tags, lim, off,
+    query_embedding, rare, size, phrases, needed, meaning_share, floor, terms, shares, meaning_mean, meaning_spread;
+END $$;
+REVOKE ALL ON FUNCTION search_ranked_large FROM PUBLIC;
 
 -- One page of recall storage, best first. `after` is inclusive, `before` is not; of the roles, `quote` means somebody else's
 -- quoted words. A blank query without a vector lists the newest first.

@@ -9,7 +9,7 @@ from typing import Any
 import discord
 import pytest
 
-from adapters.base import Outgoing, TryLater, Undeliverable
+from adapters.base import Outgoing, TryLater, Undeliverable, Unreachable
 from adapters.discord.commands import Slash, tree_of
 from adapters.discord.connection import client_of, fatal, intents_of
 from adapters.discord.files import File, described, is_text, with_content
@@ -121,9 +121,9 @@ def refusal(status: int, code: int, **headers: str) -> discord.HTTPException:
 @pytest.mark.parametrize(
     ("status", "code", "kind", "seconds"),
     [
-        (403, 50007, Undeliverable, None),
-        (403, 50278, Undeliverable, None),
-        (403, 50001, Undeliverable, None),
+        (403, 50007, Unreachable, None),
+        (403, 50278, Unreachable, None),
+        (403, 50001, Unreachable, None),
         (404, 10003, Undeliverable, None),
         (400, 50083, Undeliverable, None),
         (400, 160005, Undeliverable, None),

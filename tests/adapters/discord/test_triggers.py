@@ -10,7 +10,7 @@ from adapters.discord.settings import Listening, Rules
 from adapters.discord.triggers import Facts, decide
 
 DM = Facts("person", "1", direct=True, channel="9")
-TALK = Facts("person", "1", guild="G", channel="C")
+TALK = Facts("person", "1", workspace="G", channel="C")
 MENTION = replace(TALK, mentioned=True)
 REPLY = replace(TALK, reply_to_me=True)
 THREAD = replace(TALK, channel="T", parent="C", my_thread=True)

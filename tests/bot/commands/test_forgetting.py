@@ -24,7 +24,7 @@ async def everywhere(owner: str, word: str) -> list[str]:
     found = []
     async with await psycopg.AsyncConnection.connect(owner) as connection:
         # Not in the hashes: three letters may well stand in their hexadecimal digits.
-        listed = "SELECT tablename FROM pg_tables WHERE schemaname = 'keepsake' AND tablename <> 'erased_events'"
+        listed = "SELECT tablename FROM pg_tables WHERE schemaname = 'keepsake' AND tablename NOT LIKE 'erased\\_%'"
         tables = await (await connection.execute(listed)).fetchall()
         for (table,) in tables:
             query = sql.SQL("SELECT count(*) FROM keepsake.{} t WHERE t::text ILIKE %s").format(sql.Identifier(table))
@@ -101,7 +101,7 @@ async def test_what_is_not_there_or_not_clear_changes_nothing(desk: Opener) -> N
         for line, said in (
             ("/memory forget", "Say what to forget"),
             ("/memory forget 12", "Say what to forget"),
-            ("/memory forget m1 m2", "Say what to forget"),
+            ("/memory forget m1 and m2", "Say what to forget"),
             ("/memory forget m999999", "There is no m999999"),
             ("/memory forget a999999999999999999", "There is no a"),
             ("/memory forget everything", "/memory forget everything yes"),

@@ -57,12 +57,13 @@ async def test_accepting_beside_open_steps_does_not_wait_for_them(engine: World)
 
 async def test_payload_is_clean_and_complete(engine: World) -> None:
     long = "x\x00y\ud800 " * 30_000
-    quotes = (Quote("test::bob", "Bob\x00", "said \udfff", "reply"),)
+    quotes = (Quote("test::bob", "Bob\x00", "said \udfff", "reply", "9/8"),)
     accepted = await engine.say(long, quotes=quotes, message_id="77", addressed=False)
     (payload,) = await engine.column("SELECT payload FROM events WHERE id = %s", accepted.event_id)
     assert payload == {
         "text": "xy\ufffd " * 30_000, "author_id": "test::ada", "author_name": "Ada", "message_id": "77", "addressed": False,
-        "at": NOW.isoformat(), "quotes": [{"author_id": "test::bob", "author_name": "Bob", "text": "said \ufffd", "kind": "reply"}],
+        "at": NOW.isoformat(),
+        "quotes": [{"author_id": "test::bob", "author_name": "Bob", "text": "said \ufffd", "kind": "reply", "origin": "9/8"}],
     }  # fmt: skip
 
 

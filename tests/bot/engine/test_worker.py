@@ -342,3 +342,14 @@ async def test_the_worker_comes_back_after_its_connections_and_its_row_are_gone(
         await engine.say_until_taken("three")
         await until(engine.at_rest, timeout=20)
     assert turn.seen == [["one"], ["two"], ["three"]]
+
+
+async def test_a_worker_that_is_stopped_while_it_starts_ends(engine: World) -> None:
+    """At whatever moment of its start the stop comes: none may lose it, or the process would never end."""
+    for moment in range(60):
+        worker = Worker(engine.db, engine.queue, Turns(engine), engine.settings)
+        task = asyncio.create_task(worker.run())
+        await asyncio.sleep(moment * 0.0005)
+        task.cancel()
+        _, pending = await asyncio.wait({task}, timeout=4.0)
+        assert not pending, f"stopped at moment {moment}, it goes on"

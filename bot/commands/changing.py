@@ -1,0 +1,189 @@
+"""/memory correct, share, unshare and undo: changes that a person makes, each with what was before, so that each can be taken back.
+
+What is corrected in another place than where it came from counts as said here, so a correction typed in a direct message never shows up
+in a channel (rule 5 of the design).
+"""
+
+from typing import Any
+
+from adapters.base import Answer, Button
+from bot.commands.context import Asking, CommandRefused
+from bot.commands.memory import not_there
+from bot.commands.things import LETTERS, NAMES, Thing, brief, thing
+from memory import log, undo
+from memory.db import Connection, value
+from memory.places import strictest
+from memory.sanitise import clean
+from memory.undo import Change
+from memory.working_context import ENTRY_LIMIT, entries, plain, room
+
+PASSAGE_LIMIT = 8000
+"""Characters of one text of archival storage."""
+CORRECT = "Say what to correct and how it should read: /memory correct w3 Has a cat called Miso. The numbers are in /memory view."
+SHARED = (
+    "{} may now be used in every place of this platform's workspaces where we talk, also where others read my answers; not on other "
+    "platforms. /memory unshare {} takes that back."
+)
+UNSHARED = "{} is used again only where it came from, and in your direct messages with me."
+
+
+async def correct(asking: Asking) -> Answer:
+    """Give an entry of the working context or a passage another text."""
+    verdict = asking.allowed("change")
+    agent, place = asking.known()
+    number, _, text = asking.argument.strip().partition(" ")
+    wanted, text = thing(number), clean(text).strip()
+    if wanted is None or not text:
+        raise CommandRefused(CORRECT)
+    if wanted.letter not in "wa":
+        raise CommandRefused("What was said stays as it was said; edit the message itself, or forget it. " + CORRECT)
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        was = await undo.snapshot(connection, wanted.target, wanted.number)
+        if was is None:
+            raise not_there(wanted)
+        await _fits(connection, wanted, was, text)
+        here = was["place_id"] == place
+        now = {
+            **was, "content": text, "place_id": was["place_id"] if here else place, "shareable": was["shareable"] and here,
+            "visibility": strictest([was["visibility"], asking.where.kind]) if here else asking.where.kind,
+        }  # fmt: skip
+        if "updated_at" in now:
+            now["updated_at"] = asking.parts.now().isoformat()
+        await undo.restore(connection, agent, wanted.target, wanted.number, now)
+        await log.record(
+            connection, agent=agent, place=now["place_id"], at=asking.parts.now(), actor=verdict.role, action="/memory correct",
+            target=wanted.target, target_id=wanted.number, before=was["content"], after=text, row=was,
+        )  # fmt: skip
+        await changed(connection)
+    moved = "" if here else f" It counts as said here now; /memory share {wanted} widens where I may use it."
+    return Answer(f"Corrected. {wanted} reads now: {brief(text)}{moved}", (Button("Undo", "/memory undo"),))
+
+
+async def _fits(connection: Connection, wanted: Thing, was: dict[str, Any], text: str) -> None:
+    limit = ENTRY_LIMIT if wanted.letter == "w" else PASSAGE_LIMIT
+    if len(text) > limit:
+        raise CommandRefused(f"That is too long: {wanted} may have {limit} characters, this has {len(text)}.")
+    if wanted.letter == "w":
+        every = await entries(connection)
+        if any(entry.id != wanted.number and plain(entry.content) == plain(text) for entry in every):
+            raise CommandRefused(f"That is there already as another entry. /memory forget {wanted} removes this one.")
+        left = room(every, was["section"], without=wanted.number)
+        if left < len(text):
+            raise CommandRefused(
+                f"{was['section']} has room for {max(left, 0)} more characters, this has {len(text)}. Shorten it."
+            )
+
+
+async def share(asking: Asking) -> Answer:
+    """Let one thing be used in other places too."""
+    return await _share(asking, shareable=True)
+
+
+async def unshare(asking: Asking) -> Answer:
+    """Keep one thing to where it came from again."""
+    return await _share(asking, shareable=False)
+
+
+async def _share(asking: Asking, *, shareable: bool) -> Answer:
+    verdict = asking.allowed("change")
+    agent, _ = asking.known()
+    command = "/memory share" if shareable else "/memory unshare"
+    if (wanted := thing(asking.argument.strip())) is None:
+        raise CommandRefused(f"Say which: {command} {NAMES}.")
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        was = await undo.snapshot(connection, wanted.target, wanted.number)
+        if was is None:
+            raise not_there(wanted)
+        if was["shareable"] == shareable:
+            raise CommandRefused(f"{wanted} is {'shared already' if shareable else 'not shared'}.")
+        content = await _content(connection, wanted)
+        place = await value(connection, f"SELECT place_id FROM {undo.TABLES[wanted.target]} WHERE id = %s", (wanted.number,))  # noqa: S608
+        if place not in await writable(connection):
+            raise CommandRefused("Ask for that in a direct message to me, or where it came from.")
+        await undo.restore(connection, agent, wanted.target, wanted.number, {**was, "shareable": shareable})
+        await log.record(
+            connection, agent=agent, place=place, at=asking.parts.now(), actor=verdict.role, action=command, target=wanted.target,
+            target_id=wanted.number, before=content, after=content, row=was,
+        )  # fmt: skip
+        await changed(connection)
+    if shareable:
+        return Answer(SHARED.format(wanted, wanted), (Button("Do not share", f"/memory unshare {wanted}"),))
+    return Answer(UNSHARED.format(wanted))
+
+
+async def take_back(asking: Asking) -> Answer:
+    """Undo the last change, or the one of a number. An undoing can be undone by its own number."""
+    verdict = asking.allowed("change")
+    agent, _ = asking.known()
+    word = asking.argument.strip()
+    if word and not word.isdecimal():
+        raise CommandRefused("Say nothing, for the last change, or its number: /memory undo 17. /memory changes lists them.")
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        change = undo.latest(await undo.history(connection), int(word) if word else None)
+        if change is None:
+            raise CommandRefused(
+                f"There is no change {word} that could be undone. /memory changes lists them."
+                if word
+                else "There is nothing to undo here."
+            )
+        said, number = await _take_back(asking, connection, agent, verdict.role, change)
+        await changed(connection)
+    return Answer(said, (Button("Undo that", f"/memory undo {number}"),))
+
+
+async def _take_back(asking: Asking, connection: Connection, agent: int, role: log.Actor, change: Change) -> tuple[str, int]:
+    if change.undone:
+        raise CommandRefused(f"Change {change.id} is undone already.")
+    if not undo.reversible(change):
+        raise CommandRefused(f"Change {change.id} cannot be undone: what was before is no longer kept.")
+    assert change.target_id is not None
+    thing_of = Thing(LETTERS[change.target], change.target_id)
+    now = await undo.snapshot(connection, change.target, change.target_id)
+    content = await _content(connection, thing_of)
+    if content != change.after and change.target != "message":
+        raise CommandRefused(f"{thing_of} was changed since. Undo the later change first: /memory changes lists them.")
+    before = change.row_before
+    place = await _place(connection, before or now, thing_of)
+    if place not in await writable(connection):
+        raise CommandRefused("Ask for that in a direct message to me, or where it came from.")
+    await undo.restore(connection, agent, change.target, change.target_id, before)
+    back = await _content(connection, thing_of)
+    number = await log.record(
+        connection, agent=agent, place=place, at=asking.parts.now(), actor=role, action="/memory undo", target=change.target,
+        target_id=change.target_id, before=content, after=back, row=now, undoes=change.id,
+    )  # fmt: skip
+    if back is None:
+        return f"Undone: {thing_of} is gone again.", number
+    return f"Undone: {thing_of} {'is there' if content is None else 'reads'} again: {brief(back)}", number
+
+
+async def _content(connection: Connection, wanted: Thing) -> str | None:
+    """What a thing says; None when it is not there, or is a timer that does not wait any more."""
+    column, table = undo.CONTENT[wanted.target], undo.TABLES[wanted.target]
+    waits = " AND due_at IS NOT NULL" if wanted.letter == "t" else ""
+    found = await value(connection, f"SELECT {column} FROM {table} WHERE id = %s{waits}", (wanted.number,))  # noqa: S608 - names of ours
+    return None if found is None else str(found)
+
+
+async def _place(connection: Connection, row: Any, wanted: Thing) -> int:
+    if row is not None and "place_id" in row:
+        return int(row["place_id"])
+    return int(await value(connection, f"SELECT place_id FROM {undo.TABLES[wanted.target]} WHERE id = %s", (wanted.number,)))  # noqa: S608
+
+
+async def writable(connection: Connection) -> list[int]:
+    """The places whose rows may be made and changed from here."""
+    return list(await value(connection, "SELECT writable_places()"))
+
+
+async def lock(connection: Connection) -> None:
+    """The lock that every step's commit takes: no turn changes anything while a person does."""
+    await connection.execute("SELECT id FROM agents FOR UPDATE")
+
+
+async def changed(connection: Connection) -> None:
+    """A running turn builds its prompt anew before it may commit."""
+    await connection.execute("UPDATE agents SET version = version + 1")

@@ -1,0 +1,245 @@
+"""Erasing rows with all that was made of them, in the caller's transaction.
+
+One thing takes along: its vectors (cascade), what it was the trigger of, the replies to it, the calls and results of its turn and of every
+turn that fetched or repeats it, the text of its event and reply, and the before and after texts in the memory log. A summary that covers it
+goes back to the last one made without it, and what came after is summed up anew at the next turn.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from bot.commands.things import Thing
+from memory.db import Connection
+
+REPEATED = 200
+"""Characters of a message's beginning by which its repetitions are found."""
+SHORTEST = 8
+"""Shorter messages (`yes`) stand in too much that has nothing to do with them."""
+MANY = 200
+"""From so many messages on no repetitions are looked for one by one: the calls and results of every later turn go."""
+
+
+@dataclass(slots=True)
+class Gone:
+    """What goes in one forgetting: ids by kind. Things derived from it are added as they are found.
+
+    `summaries`: those that cover some of it; `conversations`: those that go as a whole, with their summary.
+    """
+
+    messages: set[int] = field(default_factory=set)
+    entries: set[int] = field(default_factory=set)
+    passages: set[int] = field(default_factory=set)
+    summaries: set[int] = field(default_factory=set)
+    turns: set[int] = field(default_factory=set)
+    timers: set[int] = field(default_factory=set)
+    documents: set[int] = field(default_factory=set)
+    conversations: set[int] = field(default_factory=set)
+
+    @staticmethod
+    def of(things: Iterable[Thing]) -> "Gone":
+        """What people named."""
+        gone = Gone()
+        sets = {"m": gone.messages, "w": gone.entries, "a": gone.passages, "t": gone.timers}
+        for each in things:
+            sets[each.letter].add(each.number)
+        return gone
+
+    def things(self) -> list[Thing]:
+        """The rows that have numbers for people."""
+        letters = (("m", self.messages), ("w", self.entries), ("a", self.passages), ("t", self.timers))
+        return [Thing(letter, number) for letter, numbers in letters for number in sorted(numbers)]  # type: ignore[arg-type]
+
+
+async def with_derived(connection: Connection, kind: str, number: int, turn: int | None) -> Gone:
+    """What goes when a message (m), an entry (w) or a passage (a) is forgotten: it, and what it was the trigger of."""
+    gone = Gone(turns={turn} if turn is not None else set())
+    {"m": gone.messages, "w": gone.entries, "a": gone.passages}[kind].add(number)
+    return await derived(connection, gone)
+
+
+async def derived(connection: Connection, gone: Gone) -> Gone:
+    """Adds what the messages were the trigger of, the replies to them, and the turns in which all of it was made."""
+    asked = list(gone.messages)
+    for row in await _rows(
+        connection,
+        "SELECT entry_id, passage_id, conversation_id FROM sources WHERE message_id = ANY(%s) AND role = 'trigger'",
+        (asked,),
+    ):
+        for column, found in (("entry_id", gone.entries), ("passage_id", gone.passages), ("conversation_id", gone.summaries)):
+            if row[column] is not None:
+                found.add(row[column])
+    # The replies of its turn repeat it; a reply that is forgotten itself leaves the question alone.
+    replies = await _rows(
+        connection,
+        """SELECT r.id FROM messages r WHERE r.role = 'assistant' AND r.kind = 'message' AND r.turn_id IN (
+             SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'user')""",
+        (asked,),
+    )
+    gone.messages |= {row["id"] for row in replies}
+    made_in = await _rows(
+        connection,
+        """SELECT turn_id FROM working_context WHERE id = ANY(%s) UNION SELECT turn_id FROM passages WHERE id = ANY(%s)
+           UNION SELECT turn_id FROM messages WHERE id = ANY(%s)""",
+        (list(gone.entries), list(gone.passages), asked),
+    )
+    gone.turns |= {row["turn_id"] for row in made_in if row["turn_id"] is not None}
+    return gone
+
+
+async def perhaps(connection: Connection, gone: Gone) -> list[Thing]:
+    """What else may have come from it: made while one of the messages stood in the visible window or was looked up."""
+    rows = await _rows(
+        connection,
+        """SELECT DISTINCT s.entry_id, s.passage_id FROM sources s LEFT JOIN working_context w ON w.id = s.entry_id
+             LEFT JOIN passages p ON p.id = s.passage_id
+           WHERE s.message_id = ANY(%(m)s) AND s.role = 'window' AND (w.id IS NOT NULL OR p.id IS NOT NULL)
+           UNION SELECT w.id, NULL FROM working_context w JOIN fetched f ON f.turn_id = w.turn_id WHERE f.message_id = ANY(%(m)s)
+           UNION SELECT NULL, p.id FROM passages p JOIN fetched f ON f.turn_id = p.turn_id WHERE f.message_id = ANY(%(m)s)""",
+        {"m": list(gone.messages)},
+    )
+    found = {Thing("w", row["entry_id"]) if row["entry_id"] is not None else Thing("a", row["passage_id"]) for row in rows}
+    return sorted(found - set(gone.things()))
+
+
+async def erase_rows(connection: Connection, gone: Gone) -> None:
+    """Delete rows with everything that repeats their words, in the caller's transaction."""
+    gone.turns |= await _repeating(connection, gone)
+    messages, turns, whole = list(gone.messages), list(gone.turns), list(gone.conversations)
+    inner = list(gone.turns | await _showing(connection, gone))
+    await connection.execute(
+        """SELECT unsummarise(conversation_id, first) FROM (
+             SELECT conversation_id, min(position) AS first FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
+        (messages,),
+    )
+    await connection.execute("DELETE FROM memory_requests WHERE messages && %s::bigint[] OR turn_id = ANY(%s)", (messages, turns))
+    # What was made in those turns keeps its words in the log even where it is gone already; a timer keeps its purpose.
+    await connection.execute(
+        """DELETE FROM memory_log_content WHERE log_id IN (SELECT l.id FROM memory_log l WHERE l.turn_id = ANY(%s) OR EXISTS (
+             SELECT 1 FROM memory_log made WHERE made.turn_id = ANY(%s) AND made.target = l.target AND made.target_id = l.target_id))""",
+        (turns, turns),
+    )
+    await connection.execute("DELETE FROM timers WHERE turn_id = ANY(%s) OR id = ANY(%s)", (turns, list(gone.timers)))
+    # Calls and results leave together, so that no call stays without its result.
+    await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (inner,))
+    await connection.execute("UPDATE messages SET calls = NULL WHERE turn_id = ANY(%s) AND calls IS NOT NULL", (inner,))
+    await connection.execute(
+        """UPDATE events SET payload = payload - 'text' - 'quotes' || '{"text": "", "quotes": [], "forgotten": true}'
+           WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))""",
+        (messages,),
+    )
+    await connection.execute(
+        """UPDATE outbox SET body = '', state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END WHERE turn_id IN
+             (SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'assistant')""",
+        (messages,),
+    )
+    await connection.execute(
+        """DELETE FROM memory_log_content WHERE log_id IN (SELECT id FROM memory_log
+             WHERE (target = 'working_context' AND target_id = ANY(%s)) OR (target = 'passage' AND target_id = ANY(%s))
+                OR (target = 'message' AND target_id = ANY(%s)) OR (target = 'timer' AND target_id = ANY(%s))
+                OR (target IN ('summary', 'conversation') AND target_id = ANY(%s)))""",
+        (list(gone.entries), list(gone.passages), messages, list(gone.timers), whole),
+    )
+    await connection.execute(
+        """UPDATE conversations SET summary = '', summary_visibility = 'public', summary_from = NULL, summary_to = NULL,
+             summary_tail = '', pending_from = NULL WHERE id = ANY(%s)""",
+        (whole,),
+    )
+    await connection.execute("DELETE FROM sources WHERE conversation_id = ANY(%s)", (whole,))
+    await connection.execute("DELETE FROM working_context WHERE id = ANY(%s)", (list(gone.entries),))
+    await connection.execute("DELETE FROM passages WHERE id = ANY(%s)", (list(gone.passages),))
+    await connection.execute("DELETE FROM documents WHERE id = ANY(%s)", (list(gone.documents),))
+    await connection.execute("DELETE FROM messages WHERE id = ANY(%s)", (messages,))
+
+
+async def _repeating(connection: Connection, gone: Gone) -> set[int]:
+    """The turns whose calls, results or thoughts hold the words of what is forgotten: what was said, and what was written of it."""
+    if len(gone.messages) > MANY:
+        return set()
+    said = await _rows(
+        connection,
+        """SELECT content FROM messages WHERE id = ANY(%s) AND role = 'user' UNION ALL
+           SELECT c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE l.turn_id = ANY(%s) AND c.after IS NOT NULL""",
+        (list(gone.messages), list(gone.turns)),
+    )
+    heads = [row["content"][:REPEATED] for row in said if len(row["content"]) >= SHORTEST]
+    # Results hold texts as JSON, calls hold JSON in JSON.
+    forms = [form for head in heads for form in (head, _escaped(head), _escaped(_escaped(head)))]
+    if not forms:
+        return set()
+    repeating = await _rows(
+        connection,
+        """SELECT DISTINCT turn_id FROM messages WHERE turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
+             AND EXISTS (SELECT 1 FROM unnest(%s::text[]) form WHERE position(form IN content) > 0 OR position(form IN calls::text) > 0)""",
+        (forms,),
+    )
+    return {row["turn_id"] for row in repeating}
+
+
+async def _showing(connection: Connection, gone: Gone) -> set[int]:
+    """The turns of which only the inner workings go: their searches showed it, or (many messages) they came later."""
+    rows = await _rows(
+        connection,
+        """SELECT turn_id FROM fetched WHERE message_id = ANY(%s) OR passage_id = ANY(%s)
+           UNION SELECT turn_id FROM messages WHERE %s AND turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
+             AND created_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%s))""",
+        (list(gone.messages), list(gone.passages), len(gone.messages) > MANY, list(gone.messages)),
+    )
+    return {row["turn_id"] for row in rows}
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+async def stop_waiting(
+    connection: Connection, start: datetime | None, end: datetime | None, places: list[int], at: datetime
+) -> int:
+    """What waits to be answered is taken back and emptied, and a turn running there is asked to end. Returns how much waited."""
+    cursor = await connection.execute(
+        """UPDATE events SET status = 3, done_at = %s, payload = payload - 'text' - 'quotes'
+           WHERE status IN (0, 2) AND place_id = ANY(%s) AND (%s::timestamptz IS NULL OR created_at >= %s) AND (%s::timestamptz IS NULL OR created_at < %s)""",
+        (at, places, start, start, end, end),
+    )
+    await connection.execute(
+        "UPDATE turns SET cancel_requested = true WHERE state = 'running' AND place_id = ANY(%s) AND NOT EXISTS"
+        " (SELECT 1 FROM events e WHERE e.turn_id = turns.id AND e.status = 0)",
+        (places,),
+    )
+    return cursor.rowcount
+
+
+async def of_period(connection: Connection, start: datetime, end: datetime, places: list[int]) -> Gone:
+    """Everything that was said, stored or set in a time (`start` <= time < `end`) in some places."""
+    gone = Gone()
+    for table, found, at in _TABLES:
+        column = getattr(gone, found)
+        statement = f"SELECT id FROM {table} WHERE {at} >= %s AND {at} < %s AND place_id = ANY(%s)"  # noqa: S608 - names of ours
+        column |= {row["id"] for row in await _rows(connection, statement, (start, end, places))}
+    return gone
+
+
+async def of_places(connection: Connection, places: list[int]) -> Gone:
+    """Everything that came from some places, with their summaries and turns."""
+    gone = Gone()
+    for table, found, _ in _TABLES:
+        rows = await _rows(connection, f"SELECT id FROM {table} WHERE place_id = ANY(%s)", (places,))  # noqa: S608 - names of ours
+        getattr(gone, found).update(row["id"] for row in rows)
+    rows = await _rows(connection, "SELECT id FROM conversations WHERE place_id = ANY(%s)", (places,))
+    gone.conversations = {row["id"] for row in rows}
+    rows = await _rows(connection, "SELECT id FROM conversations WHERE place_id = ANY(%s) AND summary <> ''", (places,))
+    gone.summaries = {row["id"] for row in rows}
+    gone.turns = {row["id"] for row in await _rows(connection, "SELECT id FROM turns WHERE place_id = ANY(%s)", (places,))}
+    return gone
+
+
+_TABLES = (
+    ("messages", "messages", "created_at"), ("working_context", "entries", "updated_at"), ("passages", "passages", "created_at"),
+    ("timers", "timers", "created_at"), ("documents", "documents", "created_at"),
+)  # fmt: skip
+
+
+async def _rows(connection: Connection, statement: str, parameters: tuple[Any, ...] | dict[str, Any]) -> list[dict[str, Any]]:
+    return await (await connection.execute(statement, parameters)).fetchall()

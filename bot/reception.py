@@ -1,0 +1,49 @@
+"""What adapters ask before they bring something in: what is kept of a place, how much was taken of whom, whose logins count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from adapters.base import Newest, Person, PlaceOf
+from memory.db import Database, value
+from memory.sanitise import clean
+
+
+def _named(person: Person) -> tuple[str, str, str]:
+    return clean(person.platform), clean(person.realm), clean(person.user_id)
+
+
+async def newest(db: Database, platform: str, since: datetime) -> list[Newest]:
+    """The newest message taken in of each channel of a platform."""
+    async with db.bare() as connection:
+        cursor = await connection.execute("SELECT * FROM newest_messages(%s, %s)", (platform, since))
+        return [Newest(row["channel"], row["workspace"], row["message_id"]) for row in await cursor.fetchall()]
+
+
+async def kept(db: Database, place: PlaceOf, limit: int) -> Sequence[str]:
+    """The newest messages of a place that stand anywhere in the bot's memory, by their platform's ids."""
+    async with db.bare() as connection:
+        cursor = await connection.execute(
+            "SELECT kept_messages(%s, %s, %s, %s) AS id", (place.platform, place.realm, clean(place.external_id), limit)
+        )
+        return [row["id"] for row in await cursor.fetchall()]
+
+
+async def taken(db: Database, person: Person, kind: str, since: datetime, channel: str | None) -> int:
+    """How many events of a kind were taken in of a person since then."""
+    async with db.bare() as connection:
+        return int(await value(connection, "SELECT taken_of(%s, %s, %s, %s, %s, %s)", (*_named(person), kind, since, channel)))
+
+
+async def tell_limit(db: Database, person: Person, at: datetime) -> bool:
+    """True once a day and person."""
+    async with db.bare() as connection:
+        return bool(await value(connection, "SELECT tell_today(%s, %s, %s, %s)", (*_named(person), at.astimezone(UTC).date())))
+
+
+async def wants_login(db: Database, person: Person, at: datetime, flap: float) -> bool:
+    """Whether a person's coming online is an event."""
+    async with db.bare() as connection:
+        since = at - timedelta(seconds=flap)
+        return bool(await value(connection, "SELECT wants_login(%s, %s, %s, %s)", (*_named(person), since)))
