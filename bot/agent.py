@@ -28,6 +28,8 @@ from bot.executor import Outcome, Planned, Ran, Used
 from bot.functions import SCHEMAS
 from bot.functions.context import CallContext
 from bot.initiative import Initiative
+from bot.keeper import Keeper
+from bot.keeping import Judged
 from bot.listening import Heard, Listening
 from bot.llm import (
     ContentRefused,
@@ -39,6 +41,7 @@ from bot.llm import (
     ToolChoice,
     Usage,
 )
+from bot.notice import Notice
 from bot.pressure import Pressure, record_usage
 from bot.processor import Processor
 from bot.running_turn import AgentSettings, RunningTurn
@@ -80,12 +83,15 @@ class Agent:
         growing: Mapping[str, Adapter] | None = None,
         initiative: Initiative | None = None,
         listening: Listening | None = None,
+        notice: Notice | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         """`clock` gives the time (aware), `limits` the most characters of a message by platform; `outbound` is told of new replies.
 
         `growing`: the adapters on whose platforms a reply may grow while the model writes it, by platform. `initiative` judges timed
         turns; without it nobody is spoken to first but for the reminders they asked for. `listening` is what the bot itself does with
-        what people write.
+        what people write. `notice` is what they are told at the first contact. `keeper` asks a model about what is to be stored; without
+        it words decide.
         """
         self._db = db
         self._cache = cache
@@ -99,6 +105,8 @@ class Agent:
         self._growing = growing or {}
         self._initiative = initiative or Initiative(db)
         self._listening = listening or Listening()
+        self._notice = notice or Notice()
+        self._keeper = keeper
 
     # The turn ----------------------------------------------------------------------------------------
 
@@ -159,9 +167,7 @@ class Agent:
         claim = turn.claim
         async with self._step(claim) as step:
             events = await self._initiative.enriched(step.connection, claim, turn.state.tz, step.now)
-            state = await queue_manager.append_events(
-                step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed
-            )
+            state = await queue_manager.append_events(step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed)
             drafts = await self._listening.first(step, state, heard)
             state = await queue_manager.append(step.connection, state, drafts, at=step.now, turn=claim.turn)
         turn.state = state
@@ -203,14 +209,18 @@ class Agent:
         bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds
         planned = executor.plan(reply.calls, turn.used, bounds)
         vectors = {text: vector for text in executor.queries(planned) if (vector := await self._meaning.of(text))}
-        return await self._commit(turn, reply, planned, vectors, last=last)
+        judged, spent = await self._keeper.judge(turn.claim.agent, planned) if self._keeper else ({}, ())
+        return await self._commit(turn, reply, planned, vectors, judged, spent, last=last)
 
     async def _commit(
-        self, turn: RunningTurn, reply: Reply, planned: Sequence[Planned], vectors: Mapping[str, QueryVector], *, last: bool
-    ) -> bool:
+        self, turn: RunningTurn, reply: Reply, planned: Sequence[Planned], vectors: Mapping[str, QueryVector], judged: Mapping[str, Judged],
+        spent: Sequence[tuple[str, Usage]], *, last: bool,
+    ) -> bool:  # fmt: skip
         claim, now = turn.claim, self._clock()
         async with self._step(claim, now) as step:
-            call = CallContext(step.connection, claim, turn.state, now, vectors, self._settings.page_size)
+            call = CallContext(
+                step.connection, claim, turn.state, now, vectors, self._settings.page_size, rules=self._settings.rules, judged=judged
+            )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
                 reply.text or "",
@@ -235,6 +245,8 @@ class Agent:
             step.memory_writes = used.memory_writes - turn.used.memory_writes
             step.nudged = outcome.ending == "nudge"
             await record_usage(step.connection, claim, "chat", reply.model or self._settings.chat_model, reply.usage, now)
+            for model, cost in spent:
+                await record_usage(step.connection, claim, "filter", model, cost, now)
             if claim.origin == "timed":
                 if say and not await self._initiative.may_send(step.connection, claim, now):
                     raise TurnCancelled  # the person wrote meanwhile, or something else stands against it now
@@ -243,6 +255,8 @@ class Agent:
             for text in say:
                 await step.reply(text, _reply_to(claim), begun)
                 begun = ()
+            if say:
+                state = self._notice.give(step, state)
             if outcome.ending == "yield" and (question := await self._listening.asked(step, state)):
                 asked = [Draft("assistant", "message", question)]
                 state = await queue_manager.append(

@@ -88,7 +88,12 @@ async def serve(loaded: Loaded, *, parts: frozenset[str], progress: Progress) ->
 
 
 async def _serve(
-    loaded: Loaded, services: Services, chosen: "Sequence[DiscordAdapter | SlackAdapter]", *, parts: frozenset[str], progress: Progress
+    loaded: Loaded,
+    services: Services,
+    chosen: "Sequence[DiscordAdapter | SlackAdapter]",
+    *,
+    parts: frozenset[str],
+    progress: Progress,
 ) -> None:
     bind = loaded.config.health.bind
     async with endpoint.looked_at(loaded, progress), assembled(services, chosen) as runtime:
@@ -164,7 +169,10 @@ async def measure(name: str, data: Path) -> int:
     if name not in known:
         raise StartError(f"bench: there is no {re.sub(r'[^A-Za-z0-9_-]', '?', name)[:40]}. There is: {', '.join(known)}.")
     module = importlib.import_module(f"bot.bench.{name}")
-    return int(await asyncio.to_thread(module.main, data) or 0)
+    try:
+        return int(await asyncio.to_thread(module.main, data) or 0)
+    except (ValueError, KeyError, UnicodeError) as error:
+        raise StartError(f"--data: {data} is not what `bench {name}` reads ({type(error).__name__}). README names its data.") from error
 
 
 @contextmanager

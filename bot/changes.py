@@ -34,7 +34,8 @@ async def follow(db: Database, cache: Cache, changed: Changed) -> int:
         cursor = await connection.execute("SELECT * FROM locate_quotes(%s, %s, %s)", (changed.platform, changed.realm, origins))
         quoted = await cursor.fetchall()
     for row in [*found, *quoted]:
-        async with db.agent(row["agent_id"], row["place_id"]) as connection:
+        # All of their places: what was said here may have been looked up elsewhere.
+        async with db.agent(row["agent_id"], row["place_id"], everything=True) as connection:
             # The lock that every step's commit takes: nothing is derived from the message while it changes.
             if await value(connection, "SELECT id FROM agents FOR NO KEY UPDATE") is None:
                 continue

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from bot import persona
+from bot.keeping_sections import Consent, Keeping, Retention
 from bot.persona import Persona
 from bot.sections import (
     Access,
@@ -69,6 +70,9 @@ class Config(BaseSettings):
     schedules: Schedules = Schedules()
     welcome: Welcome = Welcome()
     access: Access = Access()
+    consent: Consent = Consent()
+    keeping: Keeping = Keeping()
+    retention: Retention = Retention()
     log: Log = Log()
     health: Health = Health()
 

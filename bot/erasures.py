@@ -30,7 +30,14 @@ _AGAIN = "SELECT reapply_erasures(%s, %s, %s, %s, %s) AS agent"
 
 
 async def erase(
-    db: Database, cache: Cache, data: Path, agent: int, *, actor: Literal["person", "admin", "operator", "system"], key: bytes, now: datetime
+    db: Database,
+    cache: Cache,
+    data: Path,
+    agent: int,
+    *,
+    actor: Literal["person", "admin", "operator", "system"],
+    key: bytes,
+    now: datetime,
 ) -> Erased:
     """Erase a person as `memory.erasure.erase` does, and note it in the file."""
     erased = await erasure.erase(db, cache, agent, actor=actor, key=key, now=now)

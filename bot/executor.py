@@ -126,11 +126,11 @@ async def run(planned: Sequence[Planned], context: CallContext) -> list[Ran]:
             done.append(Ran(each, f"Error: {each.fault}", ok=False))
             continue
         before, said = context.state, len(context.said)
-        context.reason = each.reason
+        context.reason, context.unfinished = each.reason, False
         try:
             async with context.connection.transaction():
                 result = await each.function.run(context, **each.arguments)
-            done.append(Ran(each, result, ok=True))
+            done.append(Ran(each, result, ok=not context.unfinished))
         except Refused as refused:
             context.state = before
             del context.said[said:]

@@ -168,7 +168,9 @@ class Initiative:
                 log.warning("do-not-disturb of agent %d is unknown: %s", claim.agent, type(answer).__name__)
         until = [answer for answer in answers if isinstance(answer, datetime)]
         async with self.db.agent(claim.agent, claim.place) as connection:
-            await connection.execute("UPDATE speaking SET quiet_until = %s WHERE agent_id = %s", (max(until, default=None), claim.agent))
+            await connection.execute(
+                "UPDATE speaking SET quiet_until = %s WHERE agent_id = %s", (max(until, default=None), claim.agent)
+            )
 
     async def enriched(self, connection: Connection, claim: Claim, zone: tzinfo, now: datetime) -> tuple[Event, ...]:
         """The turn's events with what is worth taking up, read at the turn's place; a reminder needs nothing but its purpose."""

@@ -1,8 +1,8 @@
 """What the bot itself does with what a person writes, whatever the model makes of it: care, and leave to speak first.
 
-    judge   does somebody speak of harming themselves? by words, and where those leave it open by the filter model
-    first   in the turn's first step: the emergency lines, the pause of openers, a plain yes or no to the question
-    asked   in its last step: the question itself, once, after the first answers of a private conversation
+judge   does somebody speak of harming themselves? by words, and where those leave it open by the filter model
+first   in the turn's first step: the emergency lines, the pause of openers, a plain yes or no to the question
+asked   in its last step: the question itself, once, after the first answers of a private conversation
 """
 
 from __future__ import annotations
@@ -151,7 +151,12 @@ class Listening:
             {"agent": claim.agent, "conversation": claim.conversation, "enough": self.ask_after},
         )
         row = await cursor.fetchone()
-        if row is None or row["openers"] not in (None, "unasked") or row["crisis_at"] is not None or row["wrote"] < self.ask_after:
+        if (
+            row is None
+            or row["openers"] not in (None, "unasked")
+            or row["crisis_at"] is not None
+            or row["wrote"] < self.ask_after
+        ):
             return ""
         await step.connection.execute(
             "INSERT INTO speaking (agent_id, openers) VALUES (%s, 'asked') ON CONFLICT (agent_id) DO UPDATE SET openers = 'asked'",

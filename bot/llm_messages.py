@@ -88,15 +88,15 @@ def repair(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
 
 
 def without_images(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
-    """The messages for a model that does not see: the texts of those with pictures alone."""
-    return [{**message, "content": _texts(message.get("content"))} for message in messages]
+    """The messages for a model that does not see: of those with pictures the first text, which is all but the pictures' names."""
+    return [{**message, "content": _text(message.get("content"))} for message in messages]
 
 
-def _texts(content: object) -> object:
+def _text(content: object) -> object:
     if not isinstance(content, list):
         return content
     texts = [str(part.get("text")) for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
-    return "\n".join(texts) or "(a picture that cannot be shown)"
+    return next(iter(texts), "(a picture that cannot be shown)")
 
 
 def _spoken(message: ChatMessage) -> dict[str, object]:

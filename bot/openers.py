@@ -30,18 +30,19 @@ NEAR = timedelta(days=3)
 SHOWN = 300
 """Characters shown of one text."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DATES = re.compile(
-    r"\b(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})\b"
-    r"|\b(?P<d2>\d{1,2})\.\s?(?P<m2>\d{1,2})\.(?P<y2>\d{4})?(?!\d)"
-    r"|\b(?P<d3>\d{1,2})(?:st|nd|rd|th|\.)?\s(?:of\s)?(?P<n3>[a-z]{3,9})\.?(?:,?\s(?P<y3>\d{4}))?"
-    r"|\b(?P<n4>[a-z]{3,9})\.?\s(?P<d4>\d{1,2})(?:st|nd|rd|th)?\b(?!:)(?:,?\s(?P<y4>\d{4}))?",
-    re.IGNORECASE,
-)
 _NAMES = {
     **{name: number for number, name in enumerate(_MONTHS, 1)},
     "mai": 5, "okt": 10, "dez": 12, "mär": 3, "maerz": 3, "fév": 2, "avr": 4, "aoû": 8, "déc": 12, "ene": 1, "abr": 4, "ago": 8, "dic": 12,
     "gen": 1, "mag": 5, "giu": 6, "lug": 7, "set": 9, "ott": 10, "fev": 2, "out": 10, "mrt": 3, "mei": 5,
 }  # fmt: skip
+_MONTH = rf"(?:{'|'.join(_NAMES)})[^\W\d_]*"
+_DATES = re.compile(
+    r"\b(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})\b"
+    r"|\b(?P<d2>\d{1,2})\.\s?(?P<m2>\d{1,2})\.(?P<y2>\d{4})?(?!\d)"
+    rf"|\b(?P<d3>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?P<n3>{_MONTH})\.?(?:,?\s(?:de\s)?(?P<y3>\d{{4}}))?"
+    rf"|\b(?P<n4>{_MONTH})\.?\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\s(?P<y4>\d{{4}}))?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def dates_in(text: str, today: date) -> Iterator[date]:
     """The days a text names: ISO, 31.12.(2026), `3 March`, `March 3rd`. Without a year the nearest one; an impossible day is none."""
     for found in _DATES.finditer(text):
         part = {name[0]: value for name, value in found.groupdict().items() if value}
-        month = int(part["m"]) if "m" in part else _NAMES.get(part["n"][:3].casefold(), 0)
+        month = int(part["m"]) if "m" in part else _NAMES.get(part["n"][:3].casefold()) or _NAMES["maerz"]
         years = [int(part["y"])] if "y" in part else [today.year - 1, today.year, today.year + 1]
         days = []
         for year in years:

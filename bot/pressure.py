@@ -14,13 +14,14 @@ from bot.persona import Persona
 from bot.processor import Processor
 from bot.prompts import Prompts
 from bot.running_turn import AgentSettings, RunningTurn
-from bot.summariser import summarise
+from bot.summariser import Summary, summarise
 from memory import fifo_queue, main_context, queue_manager, usage, working_context
 from memory.db import Connection, Database
 from memory.main_context import MainContext, local, package
+from memory.messages import Message
 from memory.working_context import Entry
 
-WARNING_TOKENS = 120
+WARNING_TOKENS = 60
 """Room that the memory pressure alert itself needs."""
 SMALLEST = 400
 """Characters that are shown at least of a giant message."""
@@ -61,14 +62,17 @@ class Pressure:
 
     async def fit(self, turn: RunningTurn) -> MainContext:
         """A prompt that fits the window: warned of pressure once, flushed when full (the paper's queue manager)."""
+        if turn.state.pending_from is not None and not turn.state.summary_tail:
+            await self._resummarise(turn)
         giant = self.window()  # in characters: a message that takes more than about a quarter of the window is shortened
         while True:
             window = self.window()
             context = self._build(turn, giant)
             limits = self._thresholds(context)
-            if context.tokens < limits.warn or (turn.state.warned and context.tokens < limits.flush):
+            warned = turn.state.warned or turn.state.paused  # nothing may be saved, so there is nothing to warn of
+            if context.tokens < limits.warn or (warned and context.tokens < limits.flush):
                 return context
-            if not turn.state.warned:
+            if not warned:
                 # One event may have leapt over both marks; shown shortened, it still leaves room for the warned pass.
                 shown = giant if context.tokens + WARNING_TOKENS < limits.flush else max(SMALLEST, window // 8)
                 if self._build(turn, shown).tokens + WARNING_TOKENS < limits.flush:
@@ -105,6 +109,29 @@ class Pressure:
         evicted = fifo_queue.plan_eviction(turn.state.queue, context.queue, target)
         if evicted == 0:
             return False
+        summary, _ = await self._summary(turn, evicted)
+        now = self._clock()
+        async with turns.step(self._db, turn.claim, now=now) as step:
+            state = await queue_manager.flush(
+                step.connection, turn.state, evicted, summary.text, tail=summary.tail, at=now, turn=turn.claim.turn
+            )
+            await self._record(step.connection, turn.claim, summary, now)
+        turn.state = state
+        return True
+
+    async def _resummarise(self, turn: RunningTurn) -> None:
+        """Make the summary anew from recall storage, after something was forgotten that it covered."""
+        summary, made_from = await self._summary(turn, 0)
+        now = self._clock()
+        async with turns.step(self._db, turn.claim, now=now) as step:
+            state = await queue_manager.resummarise(
+                step.connection, turn.state, made_from, summary.text, tail=summary.tail, at=now, turn=turn.claim.turn
+            )
+            await self._record(step.connection, turn.claim, summary, now)
+        turn.state = state
+
+    async def _summary(self, turn: RunningTurn, evicted: int) -> tuple[Summary, list[Message]]:
+        """The summary of what stood, what an earlier one lacks, and the evicted messages; and what it was made of."""
         async with self._db.agent(turn.claim.agent, turn.claim.place) as connection:
             leaving = await queue_manager.leaving(connection, turn.state, evicted)
 
@@ -118,15 +145,11 @@ class Pressure:
             ask, self._prompts.summary, turn.state.summary, leaving,
             zone=turn.state.tz, window=self.window(), count=self._count,
         )  # fmt: skip
-        now = self._clock()
-        async with turns.step(self._db, turn.claim, now=now) as step:
-            state = await queue_manager.flush(
-                step.connection, turn.state, evicted, summary.text, tail=summary.tail, at=now, turn=turn.claim.turn
-            )
-            for used in summary.usages:
-                await record_usage(step.connection, turn.claim, "summary", self._settings.summary_model, used, now)
-        turn.state = state
-        return True
+        return summary, leaving
+
+    async def _record(self, connection: Connection, claim: Claim, summary: Summary, now: datetime) -> None:
+        for used in summary.usages:
+            await record_usage(connection, claim, "summary", self._settings.summary_model, used, now)
 
     async def overflowed(self, turn: RunningTurn, context: MainContext) -> bool:
         """The endpoint refused a prompt as too long in spite of the count: flush and learn. False when there is nothing left to try."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from bot.engine.events import Claim
 from bot.executor import Bounds, Used
+from bot.keeping import Rules
 from bot.streaming import Stream
 from memory.agent_state import AgentState
 
@@ -37,6 +38,8 @@ class AgentSettings:
     """What a person hears once a day when the budget is spent."""
     image_tokens: int = 1200
     """What a picture counts."""
+    rules: Rules = Rules()
+    """What needs the person's yes before it is stored."""
 
 
 @dataclass(slots=True)

@@ -30,8 +30,12 @@ from bot.engine.upkeep import Upkeep
 from bot.engine.worker import STOPPED_WITHIN, Turn, Worker
 from bot.executor import Bounds
 from bot.findings import StartError
+from bot.keeper import Keeper
+from bot.keeping import Rules
+from bot.notice import Notice
 from bot.pressure import Pressure
 from bot.proactive import initiative_for, listening_for
+from bot.retention import Retention
 from bot.running_turn import AgentSettings
 from bot.services import Services
 from bot.waiting import patiently
@@ -162,6 +166,8 @@ class Runtime:
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
                 background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
+                kept = Retention(services.db, services.cache, services.loaded.config.retention, services.loaded.data, now=now)
+                background.append(group.create_task(kept.run(), name="retention"))
             if "adapters" in only:
                 for adapter in self._adapters:
                     senders.append(OutboxSender(services.db, adapter, settings, now=now, outbound=self._outbound))
@@ -203,6 +209,7 @@ class Runtime:
             reply_reserve=config.context.reply_reserve, page_size=PAGE_SIZE, patience=PATIENCE,
             bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
             waiting_line=WAITING, apology=APOLOGY, refused_line=REFUSED, spent_line=SPENT, image_tokens=config.model.image_tokens,
+            rules=Rules(config.keeping.sensitive, config.keeping.answer_hours * 3600),
         )  # fmt: skip
         growing = {
             adapter.platform: adapter for adapter in self._adapters if isinstance(adapter, Streams) and adapter.pace is not None
@@ -226,6 +233,8 @@ class Runtime:
             services.db, services.cache, services.processor, services.meaning, settings, pressure,
             clock=now, limits=limits, outbound=self._outbound, growing=growing,
             initiative=self._initiative, listening=listening_for(services, count),
+            notice=Notice(config.consent.notice, config.consent.workspaces),
+            keeper=Keeper(services.processor, count) if config.keeping.judge == "model" else None,
         )  # fmt: skip
 
 
@@ -239,7 +248,8 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
         db=services.db, cache=services.cache, accept=accept, vector=services.meaning.of, health=services.health,
         replay=partial(deadletters.replay, services.db, queue), data=services.loaded.data, erasure_key=services.erasure_key,
         operators=services.loaded.config.access.operators, about=about, now=now, admins=services.loaded.config.access.admins,
-        admins_see_direct=services.loaded.config.access.admins_see_direct,
+        admins_see_direct=services.loaded.config.access.admins_see_direct, wake=queue.defer_wake,
+        usual={"quiet": f"{services.loaded.config.openers.quiet_from:%H:%M}-{services.loaded.config.openers.quiet_to:%H:%M}"},
         prices={name: Price(one.prompt, one.cached, one.completion) for name, one in services.loaded.config.budget.prices.items()},
     )  # fmt: skip
 

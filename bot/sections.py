@@ -1,6 +1,7 @@
 """The sections of the configuration: what each key may hold and its default. `config.yaml` explains every one."""
 
 import re
+from datetime import date
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -261,7 +262,7 @@ class Access(Section):
 
     operators: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)] = ()
     admins: dict[str, tuple[Annotated[str, BeforeValidator(str)], ...]] = Field(default_factory=dict)
-    admins_see_direct: bool = False
+    admins_see_direct: Annotated[date | None, BeforeValidator(_nothing)] = None
 
     @field_validator("admins", mode="before")
     @classmethod

@@ -54,7 +54,9 @@ class Slack(Section):
     context_messages: Annotated[int, Field(ge=0, le=100)] = 15
     attachment_bytes: Annotated[int, Field(ge=0, le=1_000_000)] = 65_536
     streaming: bool = False
-    prompts: tuple[Annotated[str, Field(min_length=1, max_length=75)], ...] = Field(default=(), max_length=4)
+    prompts: tuple[Annotated[str, Field(min_length=1, max_length=75)], ...] = Field(
+        default=("What do you remember about me?", "What can you do?"), max_length=4
+    )
     join_channels: SlackIds = ()
     login_events: bool = False
     silence: Annotated[float, Field(ge=1, le=600, allow_inf_nan=False)] = 60

@@ -179,6 +179,8 @@ def next_opener(
         usual = chance.choice(list(standing.wrote)).astimezone(zone)
         offset = _since_midnight(usual.time()) - _since_midnight(begins) + NATURAL * chance.uniform(-1, 1)
         offset = timedelta(seconds=offset.total_seconds() % 86_400)
+        if offset - length > timedelta(days=1) - offset:
+            offset = timedelta()  # in the quiet hours, and nearer to their end than to their beginning
         offset = min(max(offset, MARGIN), length - MARGIN)
     else:
         offset = MARGIN + (length - 2 * MARGIN) * chance.random()

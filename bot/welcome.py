@@ -48,7 +48,10 @@ class Welcome:
                 self.count("welcome_again")
                 return False
         said = self.text.replace("{name}", label(clean(joined.person.name)))
-        parts = [Outgoing(_number(digest, number), joined.place.external_id, part) for number, part in enumerate(split(said, adapter.limit))]
+        parts = [
+            Outgoing(_number(digest, number), joined.place.external_id, part)
+            for number, part in enumerate(split(said, adapter.limit))
+        ]
         # A platform's library may raise anything; what is not one of the contract's two may have been sent, and is not sent again.
         (failure,) = await asyncio.gather(_send(adapter, parts), return_exceptions=True)
         if failure is None:

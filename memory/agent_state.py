@@ -18,7 +18,7 @@ from memory.messages import Message
 from memory.places import Place, Visibility, strictest
 from memory.working_context import Entry
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the cached form changes, so that an upgraded process never reads an older one's entries."""
 
 
@@ -42,6 +42,11 @@ class AgentState:
     archival_total: int
     tags: tuple[str, ...]
     since: datetime | None
+    paused: bool = False
+    """Nothing new is remembered: what is said stays in the running conversation alone."""
+    noticed: bool = True
+    """The notice of the first contact went out."""
+    locale: str = ""
 
     @property
     def tz(self) -> tzinfo:
@@ -61,7 +66,7 @@ class AgentState:
 
     def with_messages(self, added: Sequence[Message]) -> AgentState:
         """The state after messages were appended."""
-        said = sum(message.kind in messages.SEARCHABLE for message in added)
+        said = 0 if self.paused else sum(message.kind in messages.SEARCHABLE for message in added)
         return replace(self, queue=(*self.queue, *added), recall_total=self.recall_total + said)
 
     def to_json(self) -> dict[str, Any]:
@@ -71,6 +76,7 @@ class AgentState:
             "summary_visibility": self.summary_visibility, "summary_tail": self.summary_tail,
             "pending_from": self.pending_from, "fifo_start": self.fifo_start,
             "warned": self.warned, "recall_total": self.recall_total, "archival_total": self.archival_total, "tags": list(self.tags),
+            "paused": self.paused, "noticed": self.noticed, "locale": self.locale,
             "since": self.since and self.since.isoformat(), "queue": [m.to_json() for m in self.queue],
             "entries": [e.to_json() for e in self.entries],
             "place": {name: getattr(self.place, name) for name in Place.__slots__},
@@ -120,6 +126,7 @@ async def store(cache: Cache, state: AgentState, version: int, policy_version: i
 async def _read(connection: Connection, agent: int, conversation: int) -> AgentState:
     cursor = await connection.execute(
         """SELECT c.summary, c.summary_visibility, c.summary_tail, c.pending_from, c.fifo_start, c.warned, coalesce(a.timezone, '') AS zone,
+             a.paused, a.noticed_at IS NOT NULL AS noticed, coalesce(a.locale, '') AS locale,
              p.id, p.platform, p.realm, p.workspace, p.external_id, p.kind, p.name,
              (SELECT count(*) FROM messages WHERE searchable) AS recall_total,
              (SELECT min(created_at) FROM messages WHERE searchable) AS since,
@@ -140,4 +147,5 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
         pending_from=row["pending_from"], fifo_start=row["fifo_start"], warned=row["warned"], queue=tuple(queue),
         entries=tuple(await working_context.entries(connection)),
         recall_total=row["recall_total"], archival_total=row["archival_total"], tags=tuple(row["tags"]), since=row["since"],
+        paused=row["paused"], noticed=row["noticed"], locale=row["locale"],
     )  # fmt: skip

@@ -108,12 +108,14 @@ async def insert(
     turn: int | None = None,
     document: int | None = None,
     merge: bool = True,
+    author: str = "",
 ) -> Stored:
     """Store a text, or merge it into one that says the same in the same place, as visible and as shareable:
     then the row gains the tags.
 
     Rows of another place are left apart even where they are usable here, so that a merge can neither widen
-    nor take away where something may be used. Parts of documents are never merged. The caller writes sources
+    nor take away where something may be used. Parts of documents are never merged, nor words of another `author`
+    (platform:realm:user; empty: the person's or the agent's own). The caller writes sources
     and the memory log. Raises ValueError for a blank text.
     """
     content = clean(content).strip()
@@ -121,26 +123,28 @@ async def insert(
         raise ValueError("there is nothing to store: `content` is empty")
     made = clean_tags(tags)
     if merge and document is None:
-        twin = await _twin(connection, content, place, visibility, shareable)
+        twin = await _twin(connection, content, place, visibility, shareable, author)
         if twin is not None:
             return await _join(connection, twin, made)
     row_id = await value(
         connection,
         """INSERT INTO passages (agent_id, place_id, visibility, shareable, document_id, author_name, content, tags,
-             turn_id, created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id""",
-        (agent, place, visibility, shareable, document, clean(author_name), content, list(made), turn, at),
+             turn_id, created_at, author_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id""",
+        (agent, place, visibility, shareable, document, clean(author_name), content, list(made), turn, at, author),
     )
     return Stored(int(row_id), merged=False)
 
 
-async def _twin(connection: Connection, content: str, place: int, visibility: Visibility, shareable: bool) -> int | None:
+async def _twin(
+    connection: Connection, content: str, place: int, visibility: Visibility, shareable: bool, author: str
+) -> int | None:
     page = await search_passages(connection, Query(content, page_size=CANDIDATES))
     alike = [hit.id for hit in page.hits if same_memory(hit.content, content)]
     twin = await value(
         connection,
         """SELECT id FROM passages WHERE id = ANY (%s) AND place_id = %s AND visibility = %s AND shareable = %s
-             AND document_id IS NULL ORDER BY id LIMIT 1 FOR UPDATE""",
-        (alike, place, visibility, shareable),
+             AND author_id = %s AND document_id IS NULL ORDER BY id LIMIT 1 FOR UPDATE""",
+        (alike, place, visibility, shareable, author),
     )
     return None if twin is None else int(twin)
 

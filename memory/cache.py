@@ -63,7 +63,10 @@ class Cache:
         if self._redis is None or time.monotonic() < self._resume_at:
             return
         try:
-            await cast(Awaitable[int], self._redis.eval(_PUT, 2, key, _hold(key.removeprefix("keepsake:").split(":")[0]), json.dumps(value), LIFETIME))
+            await cast(
+                Awaitable[int],
+                self._redis.eval(_PUT, 2, key, _hold(key.removeprefix("keepsake:").split(":")[0]), json.dumps(value), LIFETIME),
+            )
         except (RedisError, OSError) as error:
             self._failed(error)
         else:

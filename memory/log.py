@@ -31,19 +31,23 @@ async def record(
     after: str | None = None,
     row: Mapping[str, Any] | None = None,
     undoes: int | None = None,
+    message: int | None = None,
+    covers: int | None = None,
 ) -> int:
     """Write one change into the log, in the transaction that makes it. `action` is the function or command. Returns the log id.
 
     `row`: what `memory.undo.snapshot` gave before the change, so that it can be undone. `undoes`: the change that this one takes back.
+    `message`: what it came from. `covers`: the last position that a summary covers.
     """
     cursor = await connection.execute(
-        """WITH l AS (INSERT INTO memory_log (agent_id, place_id, at, actor, action, target, target_id, turn_id, undoes)
-             VALUES (%(agent)s, %(place)s, %(at)s, %(actor)s, %(action)s, %(target)s, %(target_id)s, %(turn)s, %(undoes)s) RETURNING id)
+        """WITH l AS (INSERT INTO memory_log (agent_id, place_id, at, actor, action, target, target_id, turn_id, undoes, message_id, covers)
+             VALUES (%(agent)s, %(place)s, %(at)s, %(actor)s, %(action)s, %(target)s, %(target_id)s, %(turn)s, %(undoes)s,
+               %(message)s, %(covers)s) RETURNING id)
            INSERT INTO memory_log_content (log_id, agent_id, reason, before, after, row_before)
              SELECT id, %(agent)s, %(reason)s, %(before)s, %(after)s, %(row)s FROM l RETURNING log_id""",
         {"agent": agent, "place": place, "at": at, "actor": actor, "action": action, "target": target, "target_id": target_id,
          "turn": turn, "reason": reason[:500], "before": before, "after": after, "row": None if row is None else Jsonb(row),
-         "undoes": undoes},
+         "undoes": undoes, "message": message, "covers": covers},
     )  # fmt: skip
     made = await cursor.fetchone()
     assert made is not None

@@ -48,6 +48,8 @@ class Message:
     visibility: Visibility
     created_at: datetime
     place: str = field(default="")
+    passing: bool = False
+    """Said while memory was paused: for the running conversation alone."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the cache."""
@@ -60,7 +62,7 @@ class Message:
 
 
 COLUMNS = (
-    "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at"
+    "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at, passing"
 )
 
 _APPEND = f"""
@@ -68,9 +70,9 @@ WITH c AS (
   UPDATE conversations SET next_position = next_position + %(n)s WHERE id = %(conversation)s
   RETURNING id, agent_id, place_id, next_position - %(n)s AS first)
 INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, author_id, author_name, content, calls,
-                      call_id, platform_id, event_id, turn_id, searchable, created_at)
+                      call_id, platform_id, event_id, turn_id, searchable, passing, created_at)
 SELECT c.agent_id, c.id, c.place_id, %(visibility)s, c.first + d.ord, d.role, d.kind, d.author_id, d.author_name, d.content, d.calls,
-       d.call_id, d.platform_id, d.event_id, %(turn)s, d.searchable, %(at)s
+       d.call_id, d.platform_id, d.event_id, %(turn)s, d.searchable, %(passing)s, %(at)s
 FROM c, jsonb_to_recordset(%(drafts)s) AS d(ord bigint, role text, kind text, author_id text, author_name text, content text, calls jsonb,
                                             call_id text, platform_id text, event_id bigint, searchable boolean)
 ORDER BY d.ord
@@ -84,16 +86,23 @@ def from_row(row: Mapping[str, Any], place: str = "") -> Message:
 
 
 async def append(
-    connection: Connection, conversation: int, drafts: Sequence[Draft], *, visibility: Visibility, at: datetime, turn: int | None
+    connection: Connection,
+    conversation: int,
+    drafts: Sequence[Draft],
+    *,
+    visibility: Visibility,
+    at: datetime,
+    turn: int | None,
+    passing: bool = False,
 ) -> list[Message]:
     """Store messages at the end of a conversation, in order; called by the queue manager and the importers of benchmarks.
 
-    `at` is when they happened (aware). Raises psycopg.Error where a text was not cleaned before (`memory.sanitise`).
+    `at` is when they happened (aware). `passing`: memory is paused; they are neither searched nor embedded, and go when it resumes. Raises psycopg.Error where a text was not cleaned before (`memory.sanitise`).
     """
     if not drafts:
         return []
     rows = [
-        {**asdict(draft), "ord": number, "calls": list(draft.calls) or None, "searchable": draft.kind in SEARCHABLE}
+        {**asdict(draft), "ord": number, "calls": list(draft.calls) or None, "searchable": draft.kind in SEARCHABLE and not passing}
         for number, draft in enumerate(drafts)
     ]
     cursor = await connection.execute(
@@ -103,6 +112,7 @@ async def append(
             "conversation": conversation,
             "visibility": visibility,
             "turn": turn,
+            "passing": passing,
             "at": at,
             "drafts": json.dumps(rows),
         },

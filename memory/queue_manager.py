@@ -16,12 +16,11 @@ from memory.db import Connection, value
 from memory.messages import Draft, Message
 from memory.places import Visibility, strictest
 
-PRESSURE = (
-    "Memory pressure: this conversation will soon be too long, and its oldest part will be replaced by a short summary. Save what must not be "
-    "lost now: facts about the person with working_context_append, longer things with archival_storage_insert. Messages themselves stay in "
-    "recall storage. Do not mention this alert."
-)
+PRESSURE = "Memory pressure: the oldest messages are about to leave. Save what is not stored yet. Do not mention this alert."
 
+
+RESUMMARISED = 400
+"""The most earlier messages that a summary is made of anew; what was said before them stays in recall storage."""
 
 _EVENTS = {
     "retry": "The person asks you to answer their last message once more, in another way.",
@@ -70,7 +69,7 @@ def _happened(event: Incoming) -> str:
     payload = event.payload
     if event.kind == "timer":
         again = f", every {payload['every']}" if payload.get("every") else ""
-        late = f", {_span(payload['late'])} late because the bot was away: say so" if payload.get("late") else ""
+        late = f", {_span(payload['late'])} late because the bot was away, say so" if payload.get("late") else ""
         what = payload.get("worth") or payload.get("purpose", "")
         return f"Timer is due ({payload.get('timer', 'reminder')}{again}{late}): {what}"
     if payload.get("worth"):
@@ -110,7 +109,7 @@ async def append(
 ) -> AgentState:
     """Append messages at the end of the queue; what the agent made itself has the visibility of what it was made from."""
     added = await messages.append(
-        connection, state.conversation, drafts, visibility=visibility or state.place.kind, at=at, turn=turn
+        connection, state.conversation, drafts, visibility=visibility or state.place.kind, at=at, turn=turn, passing=state.paused
     )
     return state.with_messages(added)
 
@@ -123,12 +122,15 @@ async def warn(connection: Connection, state: AgentState, *, at: datetime, turn:
 
 
 async def leaving(connection: Connection, state: AgentState, evicted: int) -> list[Message]:
-    """The messages that the next summary is made from: the evicted ones, after those that an earlier one could not be made from."""
+    """The messages that the next summary is made from: the evicted ones, after those that an earlier one could not be made from.
+
+    None of what was said while memory was paused. Of a long past, as a summary that is made anew after a forgetting has it, the newest.
+    """
     pending: list[Message] = []
     if state.pending_from is not None:
         earlier = await messages.window(connection, state.conversation, state.pending_from)
         pending = [message for message in earlier if message.position < state.fifo_start]
-    return [*pending, *state.queue[:evicted]]
+    return [message for message in (*pending[-RESUMMARISED:], *state.queue[:evicted]) if not message.passing]
 
 
 async def flush(
@@ -151,15 +153,42 @@ async def flush(
              summary_from = coalesce(summary_from, %s), summary_to = %s, fifo_start = %s, warned = false WHERE id = %s""",
         (summary, tail, pending, visibility, first, start - 1, start, state.conversation),
     )
-    await sources.add(connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in gone], window=[])
-    await log.record(
-        connection, agent=state.agent, place=state.place.id, at=at, actor="system", action="flush", target="summary",
-        target_id=state.conversation, turn=turn, reason="the main context was full", before=state.slot0,
-        after="\n".join(part for part in (summary, tail) if part),
+    await _note_summary(
+        connection, state, [m for m in gone if not m.passing], summary, tail, covers=start - 1, action="flush",
+        reason="the main context was full", at=at, turn=turn,
     )  # fmt: skip
     return replace(
         state, summary=summary, summary_tail=tail, pending_from=pending, summary_visibility=visibility, fifo_start=start, warned=False,
         queue=kept,
+    )  # fmt: skip
+
+
+async def resummarise(
+    connection: Connection, state: AgentState, made_from: Sequence[Message], summary: str, *, tail: str = "", at: datetime, turn: int | None
+) -> AgentState:
+    """Put the summary in slot 0 that was made anew, of `made_from` and the one that stood, after something was forgotten that it covered."""
+    visibility = strictest([state.place.kind, state.summary_visibility, *(m.visibility for m in made_from)])
+    pending = state.pending_from if tail else None
+    await connection.execute(
+        "UPDATE conversations SET summary = %s, summary_tail = %s, pending_from = %s, summary_visibility = %s WHERE id = %s",
+        (summary, tail, pending, visibility, state.conversation),
+    )
+    await _note_summary(
+        connection, state, made_from, summary, tail, covers=state.fifo_start - 1, action="resummarise",
+        reason="something was forgotten that it covered", at=at, turn=turn,
+    )  # fmt: skip
+    return replace(state, summary=summary, summary_tail=tail, pending_from=pending, summary_visibility=visibility)
+
+
+async def _note_summary(
+    connection: Connection, state: AgentState, made_from: Sequence[Message], summary: str, tail: str, *, covers: int, action: str,
+    reason: str, at: datetime, turn: int | None,
+) -> None:  # fmt: skip
+    await sources.add(connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from], window=[])
+    await log.record(
+        connection, agent=state.agent, place=state.place.id, at=at, actor="system", action=action, target="summary",
+        target_id=state.conversation, turn=turn, reason=reason, before=state.slot0,
+        after="\n".join(part for part in (summary, tail) if part), covers=None if tail else covers,
     )  # fmt: skip
 
 

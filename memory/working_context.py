@@ -119,12 +119,13 @@ async def insert(
     content: str,
     turn: int | None,
     at: datetime,
+    author: str = "",
 ) -> Entry:
-    """Store a new entry."""
+    """Store a new entry. `author`: whose words it repeats, where they are somebody else's (platform:realm:user)."""
     cursor = await connection.execute(
-        f"""INSERT INTO working_context (agent_id, place_id, visibility, section, content, turn_id, created_at, updated_at)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING {_COLUMNS}""",  # noqa: S608
-        (agent, place, visibility, section, content, turn, at, at),
+        f"""INSERT INTO working_context (agent_id, place_id, visibility, section, content, turn_id, created_at, updated_at, author_id)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING {_COLUMNS}""",  # noqa: S608
+        (agent, place, visibility, section, content, turn, at, at, author),
     )
     row = await cursor.fetchone()
     assert row is not None
@@ -132,13 +133,13 @@ async def insert(
 
 
 async def update(
-    connection: Connection, entry: int, *, place: int, visibility: Visibility, content: str, turn: int | None, at: datetime
+    connection: Connection, entry: int, *, place: int, visibility: Visibility, content: str, turn: int | None, at: datetime, author: str = ""
 ) -> Entry:
     """Rewrite an entry; it now has the place of the turn that rewrote it, and is no longer marked shareable."""
     cursor = await connection.execute(
-        f"""UPDATE working_context SET content = %s, place_id = %s, visibility = %s, shareable = false, turn_id = %s, updated_at = %s
+        f"""UPDATE working_context SET content = %s, place_id = %s, visibility = %s, shareable = false, turn_id = %s, updated_at = %s, author_id = %s
             WHERE id = %s RETURNING {_COLUMNS}""",  # noqa: S608
-        (content, place, visibility, turn, at, entry),
+        (content, place, visibility, turn, at, author, entry),
     )
     row = await cursor.fetchone()
     assert row is not None

@@ -19,7 +19,7 @@ from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.web.async_client import AsyncWebClient
 
-from adapters.base import Bot, Incoming
+from adapters.base import Bot, Incoming, Person, PlaceOf
 from adapters.slack import blocks
 from adapters.slack.commands import Commands, Reply
 from adapters.slack.home import Home
@@ -54,14 +54,17 @@ class Events:
         self._handlers: Mapping[str, Callable[[Written], Awaitable[None]]] = {
             "message": self._message, "app_mention": self._mention, "app_home_opened": self._opened, "team_join": self._joined,
             "user_change": self._user_changed, "app_uninstalled": self._uninstalled, "tokens_revoked": self._revoked,
-            "assistant_thread_started": self._assistant,
+            "assistant_thread_started": self._assistant, "agent_session_stopped": self._stopped,
         }  # fmt: skip
 
     def app(self, client: AsyncWebClient, signing_secret: str, ears: Ears) -> AsyncApp:
         """Bolt's app; without a signing secret for Socket Mode. `ears` hears what comes in."""
         quiet = logging.getLogger("slack_bolt")
-        quiet.setLevel(logging.WARNING)
-        authorize: Any = self._authorize  # None is allowed, whatever the annotation says
+        quiet.setLevel(logging.ERROR)  # it warns of environment variables that it would have read itself
+
+        async def authorize(enterprise_id: str | None, team_id: str | None) -> Any:
+            return await self._authorize(enterprise_id, team_id)
+
         app = AsyncApp(
             name="keepsake", logger=quiet, client=client, authorize=authorize, process_before_response=True,
             signing_secret=signing_secret or "none", request_verification_enabled=bool(signing_secret),
@@ -124,7 +127,7 @@ class Events:
         me = str(first.get("user_id") or "") if first.get("is_bot") else ""
         written = Written(workspace, scope, event, me or workspace.bot_user, arrived)
         self._ears[workspace.key] = ears
-        ears.heard(own=event.get("bot_id") == workspace.bot_id or event.get("user") == written.me)
+        ears.heard(own=written.own)
         if isinstance(event.get("channel"), str):
             self._workspaces.seen(event["channel"], workspace)
         handler = self._handlers.get(str(event.get("type")))
@@ -197,6 +200,18 @@ class Events:
         if channel:
             self._workspaces.seen(channel, written.workspace)
             self._start(self._suggest(written.workspace, channel, ts or None))
+
+    async def _stopped(self, written: Written) -> None:
+        """The stop button beside an answer that is being made."""
+        thread = str(written.event.get("thread_ts") or "") or None
+        direct = written.channel.startswith("D")
+        room = await self._rooms.of(written.workspace, written.channel)
+        place = place_of(written.scope, written.channel, thread, "direct" if direct else room.kind, room.name)
+        person = await self._commands.person(written.workspace, written.scope, written.user)
+        self._start(self._stop(person, place))
+
+    async def _stop(self, person: Person, place: PlaceOf) -> None:
+        await self._bot.command(person, place, "/stop")
 
     async def _joined(self, written: Written) -> None:
         """Somebody new, where the operator named a channel of that workspace for it."""

@@ -71,6 +71,11 @@ class Written:
     def user(self) -> str:
         return str(self.event.get("user") or "")
 
+    @property
+    def own(self) -> bool:
+        """Whether the bot itself wrote it."""
+        return self.user == self.me or (bool(self.workspace.bot_id) and self.event.get("bot_id") == self.workspace.bot_id)
+
 
 Tell = Callable[[Written, str], Awaitable[None]]
 """Says something to one person alone where they wrote."""
@@ -104,18 +109,20 @@ class Inbound:
 
     async def message(self, written: Written) -> None:
         """One message, in whichever of its forms it comes. Returns when it is in the inbox, or when it need not be."""
+        if written.own:
+            if thread := written.event.get("thread_ts"):
+                self.follow(spot(written.channel, str(thread)))
+            return self._count("slack_ignored_own_message")
         key = key_of(written.scope, written.channel, stamp(written.event))
+        while (other := self._taking.get(key)) is not None:
+            await asyncio.shield(other)
         if key in self._done:
             self._count("slack_again")
             return await self._twin(written, key)
-        task = self._taking.get(key)
-        if task is None:
-            task = self._taking[key] = asyncio.create_task(self._in_turn(written, key), name="slack message")
-            task.add_done_callback(lambda _: self._taking.pop(key, None))
-            return await asyncio.shield(task)
-        self._count("slack_again")
-        await asyncio.shield(task)
-        return await self._twin(written, key)
+        # The other form may have been ignored, as before an edit that first names the bot: then this one counts.
+        task = self._taking[key] = asyncio.create_task(self._in_turn(written, key), name="slack message")
+        task.add_done_callback(lambda _: self._taking.pop(key, None))
+        return await asyncio.shield(task)
 
     async def _twin(self, written: Written, key: str) -> None:
         """The other form of a message that was taken. One may have the files that the other lacked."""
@@ -185,8 +192,6 @@ class Inbound:
             event, written.scope, written.me, written.workspace.bot_id, direct=room.kind == "direct", mine=place in self._threads,
             bots=settings.rules.bots,
         )  # fmt: skip
-        if facts.author == "myself" and event.get("thread_ts"):
-            self.follow(place)
         decision = decide(facts, settings.rules)
         if facts.author == "person" and facts.ordinary:
             self._guard.person(written.channel)

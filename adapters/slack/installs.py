@@ -156,9 +156,15 @@ class Installed:
                 return renewed.bot_token
         return bot.bot_token
 
-    async def forget(self, team: str, enterprise: str) -> None:
-        """The app was taken out."""
-        await self.store.async_delete_bot(enterprise_id=enterprise or None, team_id=team or None)
+    async def forget(self, team: str, enterprise: str, token: str) -> None:
+        """The app was taken out, if nobody has put it in again meanwhile."""
+        bot = await self.store.async_find_bot(
+            enterprise_id=enterprise or None, team_id=team or None, is_enterprise_install=not team
+        )
+        if bot is not None and bot.bot_token == token:
+            await self.store.async_delete_bot(
+                enterprise_id=bot.enterprise_id, team_id=None if bot.is_enterprise_install else bot.team_id
+            )
 
     def flow(self) -> AsyncOAuthFlow:
         """The pages under which a workspace installs the app."""

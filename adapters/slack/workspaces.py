@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import aiohttp
@@ -18,6 +20,8 @@ from adapters.slack.settings import SCOPES, Settings
 
 log = logging.getLogger(__name__)
 
+BELIEVED = 600.0
+"""Seconds for which the token of an installation is not looked up again."""
 TIMEOUT = 20
 """Seconds of one call."""
 DEAD_TOKEN = frozenset(
@@ -32,7 +36,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """One installation: of a workspace, or of a whole organisation (`team` empty then). `bot_user` and `bot_id` are the bot's own."""
+    """One installation: of a workspace, or of a whole organisation (`team` empty then). `bot_user` and `bot_id` are the bot's own.
+
+    `good_until`: until when (monotonic seconds) its token need not be looked up again, as it may be renewed.
+    """
 
     team: str
     enterprise: str
@@ -41,6 +48,7 @@ class Workspace:
     client: AsyncWebClient = field(repr=False, compare=False)
     token: str = field(repr=False, compare=False)
     token_env: str = ""
+    good_until: float = math.inf
 
     @property
     def key(self) -> str:
@@ -55,8 +63,8 @@ class Known(Protocol):
         """The bot's token of an installation; None when there is none."""
         ...
 
-    async def forget(self, team: str, enterprise: str) -> None:
-        """The app was taken out of a workspace."""
+    async def forget(self, team: str, enterprise: str, token: str) -> None:
+        """The app was taken out of a workspace; an installation with another token is a newer one and stays."""
         ...
 
 
@@ -145,10 +153,20 @@ class Workspaces:
     async def of(self, scope: Scope) -> Workspace | None:
         """The installation that an event is for; None when there is none."""
         found = self._by_key.get(scope.team) or self._by_key.get(scope.enterprise)
-        if found is None and self._known is not None:
-            token = await self._known.token(scope.team, scope.enterprise, org_wide=scope.org_wide)
-            found = self._add(await self._asked(token)) if token else None
-        return found
+        if self._known is None or (found is not None and time.monotonic() < found.good_until):
+            return found
+        token = await self._known.token(scope.team, scope.enterprise, org_wide=scope.org_wide)
+        if not token:
+            return found
+        if found is not None and found.token == token:
+            return self._add(replace(found, good_until=time.monotonic() + BELIEVED))
+        try:
+            return self._add(replace(await self._asked(token), good_until=time.monotonic() + BELIEVED))
+        except SlackApiError as error:
+            if error_of(error) not in DEAD_TOKEN:
+                raise
+            await self._known.forget(scope.team, scope.enterprise, token)
+            return None
 
     async def named(self, workspace: str) -> Workspace | None:
         """The installation of a workspace by its id, or of an organisation by its own."""
@@ -183,7 +201,7 @@ class Workspaces:
         if not self._by_key:
             self.empty.set()
         if self._known is not None and not workspace.token_env:
-            await self._known.forget(workspace.team, workspace.enterprise)
+            await self._known.forget(workspace.team, workspace.enterprise, workspace.token)
         where = f"the token in {workspace.token_env}" if workspace.token_env else "its installation"
         self._say(
             f"Slack: workspace {workspace.key} no longer accepts {where} ({why}). Nothing more is sent there, replies are kept. "

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bot.bench.bulk import Owner, Store, authored, person, unit, write_messages, write_vectors
+from bot.bench.bulk import PER_BLOCK, Owner, Store, authored, person, unit, write_messages, write_vectors
 from bot.bench.model import apart
 from bot.bench.running import StopwatchAdapter, at_rest, running_bot
 from bot.bench.stage import PLATFORM, ground, owning, services_on, table
@@ -88,7 +88,8 @@ async def fill(owner: Owner, db: Database, user: str, count: int, *, vectors: bo
     )
     if vectors:
         rng = np.random.default_rng(SEED)
-        await write_vectors(owner, store, (unit(rng.standard_normal((2_000, DIMS)).astype(np.float32)) for _ in itertools.count()))
+        blocks = (unit(rng.standard_normal((PER_BLOCK, DIMS)).astype(np.float32)) for _ in range(-(-count // PER_BLOCK)))
+        await write_vectors(owner, store, blocks)
     return store
 
 
@@ -96,7 +97,7 @@ async def quoted_by(owner: Owner, store: Store, user: str, count: int) -> None:
     """Somebody else's agent holds so many quotes of a person."""
     await owner.execute(
         """INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, author_id, author_name, content, searchable,
-             created_at) SELECT %s, %s, %s, 'direct', 1000000 + i, 'user', 'quote', %s, 'Ada', 'The blue one, number ' || i, true, now()
+             created_at) SELECT %s, %s, %s, 'direct', (SELECT max(position) FROM messages) + i, 'user', 'quote', %s, 'Ada', 'The blue one, number ' || i, true, now()
            FROM generate_series(1, %s) i""",
         (store.agent, store.conversation, store.place, f"{PLATFORM}::{user}", count),
     )
@@ -111,7 +112,7 @@ async def measure(running: Servers, count: int) -> Times:
         first = await fill(owner, db, "first", count, vectors=True)
         second = await fill(owner, db, "second", count, vectors=True)
         for user in ("first", "second"):
-            await quoted_by(owner, others[0], user, 1_000)
+            await quoted_by(owner, others[0], user, min(count, 1_000))
         await owner.execute("VACUUM ANALYZE")
         await owner.execute("CHECKPOINT")
         began = time.perf_counter()

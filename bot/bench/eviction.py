@@ -34,7 +34,7 @@ from memory import recall_storage
 from memory.embedding_filler import EmbeddingFiller
 from memory.search import Query
 
-RESERVES = {4_000: 600, 8_000: 1_000, 16_000: 1_500}
+RESERVES = {4_000: 400, 8_000: 700, 16_000: 1_500}
 """The budgets, each with its reply reserve, in tokens."""
 SHARE = 50
 """Multi-Session Chats that are told unless ALL=1 is in the environment; which ones follows from the seed."""

@@ -64,7 +64,7 @@ async def _help(asking: Asking) -> str:
 COMMANDS: tuple[Command, ...] = (
     Command("/help", "this list", "/help", "help", _help),
     Command(
-        "/memory view", "what I remember about you, with sources and dates; or one thing", "/memory view", "view", memory.view
+        "/memory view", "what I remember about you, with sources and dates; or one thing", "/memory view w3", "view", memory.view
     ),
     Command(
         "/memory search",
@@ -83,14 +83,18 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("/memory correct", "correct one thing", "/memory correct w3 Has a cat called Miso.", "change", changing.correct),
     Command(
-        "/memory changes", "what was changed, by whom, and the numbers to undo it", "/memory changes", "view", memory.changes
+        "/memory changes",
+        "what was changed, by whom, and the numbers to undo it",
+        "/memory changes page 2",
+        "view",
+        memory.changes,
     ),
-    Command("/memory undo", "undo the last change, or one by its number", "/memory undo", "change", changing.take_back),
+    Command("/memory undo", "undo the last change, or one by its number", "/memory undo 17", "change", changing.take_back),
     Command("/memory share", "let one thing be used in other places too", "/memory share w3", "change", changing.share),
     Command("/memory unshare", "keep one thing to where it came from", "/memory unshare w3", "change", changing.unshare),
     Command("/memory pause", "keep nothing new until you resume", "/memory pause", "pause", pausing.pause),
     Command("/memory resume", "remember again", "/memory resume", "pause", pausing.resume),
-    Command("/memory export", "everything I keep of you, as JSON and to read", "/memory export", "export", exporting.export),
+    Command("/memory export", "everything I keep of you, as JSON and to read", "/memory export json", "export", exporting.export),
     Command("/stop", "stop the answer that is being made", "/stop", "stop", conversation.stop),
     Command("/retry", "answer your last message again", "/retry", "retry", conversation.retry),
     Command("/fresh", "begin a new conversation without forgetting", "/fresh", "fresh", conversation.fresh),
@@ -101,8 +105,8 @@ COMMANDS: tuple[Command, ...] = (
         "settings",
         settings.settings,
     ),
-    Command("/link", "make another account of yours one with this", "/link", "link", linking.link),
-    Command("/unlink", "part linked accounts again", "/unlink", "link", linking.unlink),
+    Command("/link", "make another account of yours one with this", "/link K7QM2XPA", "link", linking.link),
+    Command("/unlink", "part linked accounts again", "/unlink slack:T024BE7LD:U061F7AUR", "link", linking.unlink),
     Command("/whoami", "whom I take you for, and what I may use here", "/whoami", "help", status.whoami),
     Command("/status", "how I am: model, memory, what waits", "/status", "status", status.status),
     Command("/admin memory view", "what is remembered of somebody", "/admin memory view @ada", "help", admin.view),

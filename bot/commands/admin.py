@@ -107,8 +107,8 @@ async def note(about: Asking, command: str) -> None:
     agent, _ = about.known()
     if not verdict.allowed:
         return
-    async with about.open(verdict) as connection:
-        await memory.note_act(connection, command, verdict.role, agent, about.parts.now())
+    async with about.parts.db.agent(agent, everything=True) as connection:
+        await memory.note_act(connection, command, verdict.role, agent, about.parts.now(), about.workspace or "")
 
 
 async def usage(asking: Asking) -> Answer:
@@ -136,9 +136,8 @@ async def usage(asking: Asking) -> Answer:
         numbers = row["prompt_tokens"], row["cached_tokens"], row["completion_tokens"]
         money = f", {price.micros(*numbers) / 1e6:.4f} in money" if price else ""
         people = f" by {counted(row['people'], 'person', 'people')}" if agent is None else ""
-        lines.append(
-            f"  {row['model']}: {counted(row['calls'], 'call')}{people}, {numbers[0]:,} tokens read ({numbers[1]:,} cached), {numbers[2]:,} written{money}"
-        )
+        tokens = f"{numbers[0]:,} tokens read ({numbers[1]:,} cached), {numbers[2]:,} written"
+        lines.append(f"  {row['model']}: {counted(row['calls'], 'call')}{people}, {tokens}{money}")
     return Answer("\n".join(lines))
 
 
@@ -202,7 +201,8 @@ async def who(asking: Asking) -> Answer:
     async with parts.db.bare() as connection:
         people = await value(connection, "SELECT people_in(%s, %s)", (asking.where.platform, workspace))
     admins = list(parts.admins.get(workspace, ())) if workspace else []
-    direct = "and direct messages within it" if parts.admins_see_direct else "direct messages excepted"
+    told = parts.admins_see_direct
+    direct = f"and direct messages within it of those who were told so (since {told})" if told else "direct messages excepted"
     lines = ["Who can see what", "  you: all that is yours in a direct message; elsewhere what may be used there"]
     lines.append("  other people: nothing of yours; in a channel they read what I write there")
     if workspace:

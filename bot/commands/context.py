@@ -4,7 +4,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
 from pathlib import Path
 
 from adapters.base import Incoming, Person, PlaceOf
@@ -41,8 +41,10 @@ class Parts:
 
     `accept` takes an event into the inbox. `vector` makes the meaning of a search query (None: words only). `replay` puts one dead
     letter (None: all) back and returns how many. `erasure_key` keys the hashes that an erasure leaves behind. `about` are lines for
-    /status, such as the model. `admins` names by workspace the ids of users and roles who administer it, `code` makes the secret part of
-    what links two accounts, `usual` are the operator's settings for who has none of their own.
+    /status, such as the model. `admins` names by workspace the ids of users and roles who administer it, `admins_see_direct` since when people are told that those
+    see direct messages too, `code` makes the secret part of
+    what links two accounts, `wake` has an agent's work taken up when the transaction commits (None: by the sweeper), `usual` are
+    the operator's settings for who has none of their own.
     """
 
     db: Database
@@ -56,9 +58,10 @@ class Parts:
     operators: tuple[str, ...] = ()
     about: Mapping[str, str] | None = None
     admins: Mapping[str, Collection[str]] = field(default_factory=dict)
-    admins_see_direct: bool = False
+    admins_see_direct: date | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
     usual: Mapping[str, str] = field(default_factory=dict)
+    wake: Callable[[Connection, int], Awaitable[None]] | None = None
     code: Callable[[], str] = lambda: "".join(secrets.choice(LETTERS) for _ in range(CODE))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -106,7 +109,9 @@ class Asking:
                 yield connection
             return
         enter = "SELECT enter_workspace(%s, %s, %s, %s, %s)"
-        scope = (agent, self.where.platform, self.where.realm, verdict.workspace, verdict.direct)
+        told = self.parts.admins_see_direct if verdict.direct else None
+        since = None if told is None else datetime.combine(told, time(), UTC)
+        scope = (agent, self.where.platform, self.where.realm, verdict.workspace, since)
         async with self.parts.db.opened(enter, scope) as (connection, _):
             yield connection
 
@@ -167,5 +172,5 @@ async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> As
             )
     operator = access.is_operator(person.author_id, parts.operators)
     administers = access.admin_of(person.user_id, person.roles, where.workspace, parts.admins)
-    actor = access.Actor(person.author_id, agent, operator, administers, parts.admins_see_direct)
+    actor = access.Actor(person.author_id, agent, operator, administers, parts.admins_see_direct is not None)
     return Asking(parts, person, where, actor, agent, place, argument)

@@ -1,8 +1,9 @@
 """Erasing rows with all that was made of them, in the caller's transaction.
 
-One thing takes along: its vectors (cascade), what it was the trigger of, the replies to it, the calls and results of its turn and of every
-turn that fetched or repeats it, the text of its event and reply, and the before and after texts in the memory log. A summary that covers it
-goes back to the last one made without it, and what came after is summed up anew at the next turn.
+A message takes along its vectors (cascade), what it was the trigger of, the replies to it and the timers set in its turn, the text of its
+event and of the replies sent. Whatever goes takes along the calls and results of its turn and of every turn that fetched or repeats it, and its
+texts in the memory log. A summary that covers it goes back to the last one made without it; what came after is summed up anew at the
+next turn. The caller's transaction sees all of the agent's places, as what was said in one may have been looked up in another.
 """
 
 import json
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bot.commands.things import Thing
+from bot.commands.things import Letter, Thing
 from memory.db import Connection
 
 REPEATED = 200
@@ -26,7 +27,8 @@ MANY = 200
 class Gone:
     """What goes in one forgetting: ids by kind. Things derived from it are added as they are found.
 
-    `summaries`: those that cover some of it; `conversations`: those that go as a whole, with their summary.
+    `summaries`: those that cover some of it; `conversations`: those that go as a whole, with their summary. `turns`: those that a message
+    of the person's began, with all that they did; `made_in`: those of which only the inner workings go.
     """
 
     messages: set[int] = field(default_factory=set)
@@ -37,6 +39,7 @@ class Gone:
     timers: set[int] = field(default_factory=set)
     documents: set[int] = field(default_factory=set)
     conversations: set[int] = field(default_factory=set)
+    made_in: set[int] = field(default_factory=set)
 
     @staticmethod
     def of(things: Iterable[Thing]) -> "Gone":
@@ -55,13 +58,13 @@ class Gone:
 
 async def with_derived(connection: Connection, kind: str, number: int, turn: int | None) -> Gone:
     """What goes when a message (m), an entry (w) or a passage (a) is forgotten: it, and what it was the trigger of."""
-    gone = Gone(turns={turn} if turn is not None else set())
+    gone = Gone(made_in={turn} if turn is not None else set())
     {"m": gone.messages, "w": gone.entries, "a": gone.passages}[kind].add(number)
     return await derived(connection, gone)
 
 
 async def derived(connection: Connection, gone: Gone) -> Gone:
-    """Adds what the messages were the trigger of, the replies to them, and the turns in which all of it was made."""
+    """Adds what the messages were the trigger of, the replies to them, the timers of their turns, and the turns in which all of it was made."""
     asked = list(gone.messages)
     for row in await _rows(
         connection,
@@ -85,7 +88,11 @@ async def derived(connection: Connection, gone: Gone) -> Gone:
            UNION SELECT turn_id FROM messages WHERE id = ANY(%s)""",
         (list(gone.entries), list(gone.passages), asked),
     )
-    gone.turns |= {row["turn_id"] for row in made_in if row["turn_id"] is not None}
+    gone.made_in |= {row["turn_id"] for row in made_in if row["turn_id"] is not None}
+    begun = await _rows(connection, "SELECT DISTINCT turn_id FROM messages WHERE id = ANY(%s) AND role = 'user'", (asked,))
+    gone.turns |= {row["turn_id"] for row in begun if row["turn_id"] is not None}
+    timers = await _rows(connection, "SELECT id FROM timers WHERE turn_id = ANY(%s)", (list(gone.turns),))
+    gone.timers |= {row["id"] for row in timers}
     return gone
 
 
@@ -93,35 +100,42 @@ async def perhaps(connection: Connection, gone: Gone) -> list[Thing]:
     """What else may have come from it: made while one of the messages stood in the visible window or was looked up."""
     rows = await _rows(
         connection,
-        """SELECT DISTINCT s.entry_id, s.passage_id FROM sources s LEFT JOIN working_context w ON w.id = s.entry_id
+        """SELECT DISTINCT s.entry_id, s.passage_id, NULL::bigint AS timer_id FROM sources s LEFT JOIN working_context w ON w.id = s.entry_id
              LEFT JOIN passages p ON p.id = s.passage_id
            WHERE s.message_id = ANY(%(m)s) AND s.role = 'window' AND (w.id IS NOT NULL OR p.id IS NOT NULL)
-           UNION SELECT w.id, NULL FROM working_context w JOIN fetched f ON f.turn_id = w.turn_id WHERE f.message_id = ANY(%(m)s)
-           UNION SELECT NULL, p.id FROM passages p JOIN fetched f ON f.turn_id = p.turn_id WHERE f.message_id = ANY(%(m)s)""",
+           UNION SELECT w.id, NULL, NULL FROM working_context w JOIN fetched f ON f.turn_id = w.turn_id WHERE f.message_id = ANY(%(m)s)
+           UNION SELECT NULL, p.id, NULL FROM passages p JOIN fetched f ON f.turn_id = p.turn_id WHERE f.message_id = ANY(%(m)s)
+           UNION SELECT NULL, NULL, t.id FROM timers t JOIN fetched f ON f.turn_id = t.turn_id WHERE f.message_id = ANY(%(m)s)""",
         {"m": list(gone.messages)},
     )
-    found = {Thing("w", row["entry_id"]) if row["entry_id"] is not None else Thing("a", row["passage_id"]) for row in rows}
+    letters: tuple[tuple[Letter, str], ...] = (("w", "entry_id"), ("a", "passage_id"), ("t", "timer_id"))
+    found = {Thing(letter, row[column]) for row in rows for letter, column in letters if row[column] is not None}
     return sorted(found - set(gone.things()))
 
 
 async def erase_rows(connection: Connection, gone: Gone) -> None:
     """Delete rows with everything that repeats their words, in the caller's transaction."""
-    gone.turns |= await _repeating(connection, gone)
+    forms = await _forms(connection, gone)
     messages, turns, whole = list(gone.messages), list(gone.turns), list(gone.conversations)
-    inner = list(gone.turns | await _showing(connection, gone))
+    inner = list(gone.turns | gone.made_in | await _showing(connection, gone, forms))
     await connection.execute(
         """SELECT unsummarise(conversation_id, first) FROM (
              SELECT conversation_id, min(position) AS first FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
         (messages,),
     )
     await connection.execute("DELETE FROM memory_requests WHERE messages && %s::bigint[] OR turn_id = ANY(%s)", (messages, turns))
-    # What was made in those turns keeps its words in the log even where it is gone already; a timer keeps its purpose.
+    # What was made in those turns keeps its words in the log even where it is gone already.
     await connection.execute(
         """DELETE FROM memory_log_content WHERE log_id IN (SELECT l.id FROM memory_log l WHERE l.turn_id = ANY(%s) OR EXISTS (
              SELECT 1 FROM memory_log made WHERE made.turn_id = ANY(%s) AND made.target = l.target AND made.target_id = l.target_id))""",
         (turns, turns),
     )
-    await connection.execute("DELETE FROM timers WHERE turn_id = ANY(%s) OR id = ANY(%s)", (turns, list(gone.timers)))
+    await connection.execute(
+        """DELETE FROM memory_log_content c WHERE EXISTS (SELECT 1 FROM unnest(%s::text[]) form
+             WHERE position(form IN concat_ws(' ', c.reason, c.before, c.after, c.row_before::text)) > 0)""",
+        (forms,),
+    )
+    await connection.execute("DELETE FROM timers WHERE id = ANY(%s)", (list(gone.timers),))
     # Calls and results leave together, so that no call stays without its result.
     await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (inner,))
     await connection.execute("UPDATE messages SET calls = NULL WHERE turn_id = ANY(%s) AND calls IS NOT NULL", (inner,))
@@ -154,38 +168,31 @@ async def erase_rows(connection: Connection, gone: Gone) -> None:
     await connection.execute("DELETE FROM messages WHERE id = ANY(%s)", (messages,))
 
 
-async def _repeating(connection: Connection, gone: Gone) -> set[int]:
-    """The turns whose calls, results or thoughts hold the words of what is forgotten: what was said, and what was written of it."""
+async def _forms(connection: Connection, gone: Gone) -> list[str]:
+    """The beginnings of what is forgotten, as texts, results (JSON) and calls (JSON in JSON) hold them; none where it is too much."""
     if len(gone.messages) > MANY:
-        return set()
+        return []
     said = await _rows(
         connection,
-        """SELECT content FROM messages WHERE id = ANY(%s) AND role = 'user' UNION ALL
-           SELECT c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE l.turn_id = ANY(%s) AND c.after IS NOT NULL""",
-        (list(gone.messages), list(gone.turns)),
+        """SELECT content FROM messages WHERE id = ANY(%s) AND role = 'user'
+           UNION ALL SELECT content FROM working_context WHERE id = ANY(%s) UNION ALL SELECT content FROM passages WHERE id = ANY(%s)
+           UNION ALL SELECT c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE l.turn_id = ANY(%s) AND c.after IS NOT NULL""",
+        (list(gone.messages), list(gone.entries), list(gone.passages), list(gone.turns)),
     )
     heads = [row["content"][:REPEATED] for row in said if len(row["content"]) >= SHORTEST]
-    # Results hold texts as JSON, calls hold JSON in JSON.
-    forms = [form for head in heads for form in (head, _escaped(head), _escaped(_escaped(head)))]
-    if not forms:
-        return set()
-    repeating = await _rows(
-        connection,
-        """SELECT DISTINCT turn_id FROM messages WHERE turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
-             AND EXISTS (SELECT 1 FROM unnest(%s::text[]) form WHERE position(form IN content) > 0 OR position(form IN calls::text) > 0)""",
-        (forms,),
-    )
-    return {row["turn_id"] for row in repeating}
+    return [form for head in heads for form in (head, _escaped(head), _escaped(_escaped(head)))]
 
 
-async def _showing(connection: Connection, gone: Gone) -> set[int]:
-    """The turns of which only the inner workings go: their searches showed it, or (many messages) they came later."""
+async def _showing(connection: Connection, gone: Gone, forms: list[str]) -> set[int]:
+    """The turns whose inner workings show it: their searches fetched it, their calls, results or thoughts hold its words, or (many
+    messages) they came later."""
     rows = await _rows(
         connection,
-        """SELECT turn_id FROM fetched WHERE message_id = ANY(%s) OR passage_id = ANY(%s)
-           UNION SELECT turn_id FROM messages WHERE %s AND turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
-             AND created_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%s))""",
-        (list(gone.messages), list(gone.passages), len(gone.messages) > MANY, list(gone.messages)),
+        """SELECT turn_id FROM fetched WHERE message_id = ANY(%(m)s) OR passage_id = ANY(%(a)s)
+           UNION SELECT turn_id FROM messages WHERE turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
+             AND CASE WHEN %(many)s THEN created_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%(m)s))
+               ELSE EXISTS (SELECT 1 FROM unnest(%(forms)s::text[]) form WHERE position(form IN content) > 0 OR position(form IN calls::text) > 0) END""",
+        {"m": list(gone.messages), "a": list(gone.passages), "many": len(gone.messages) > MANY, "forms": forms},
     )
     return {row["turn_id"] for row in rows}
 
@@ -194,14 +201,20 @@ def _escaped(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
+async def widen(connection: Connection, agent: int, place: int | None) -> None:
+    """From here on the transaction sees and writes all of the agent's places: what is to go was chosen, and goes wherever it shows."""
+    await connection.execute("SELECT enter(%s, %s, true)", (agent, place))
+
+
 async def stop_waiting(
     connection: Connection, start: datetime | None, end: datetime | None, places: list[int], at: datetime
 ) -> int:
     """What waits to be answered is taken back and emptied, and a turn running there is asked to end. Returns how much waited."""
     cursor = await connection.execute(
         """UPDATE events SET status = 3, done_at = %s, payload = payload - 'text' - 'quotes'
-           WHERE status IN (0, 2) AND place_id = ANY(%s) AND (%s::timestamptz IS NULL OR created_at >= %s) AND (%s::timestamptz IS NULL OR created_at < %s)""",
-        (at, places, start, start, end, end),
+           WHERE status IN (0, 2) AND place_id = ANY(%s) AND created_at >= coalesce(%s, '-infinity'::timestamptz)
+             AND created_at < coalesce(%s, 'infinity'::timestamptz)""",
+        (at, places, start, end),
     )
     await connection.execute(
         "UPDATE turns SET cancel_requested = true WHERE state = 'running' AND place_id = ANY(%s) AND NOT EXISTS"

@@ -10,14 +10,14 @@ from memory import export as everything
 
 
 async def export(asking: Asking) -> Answer:
-    """Write JSON and Markdown into the data folder (console), or return the Markdown (elsewhere)."""
+    """Write JSON and Markdown into the data folder (console), or return the Markdown, with `json` the JSON (elsewhere)."""
     verdict = asking.allowed("export")
     zone, now = await asking.zone(), asking.parts.now()
     async with asking.open(verdict) as connection:
         tables = await everything.collect(connection, partly=not verdict.everything)
     readable, data = everything.as_markdown(tables, now, zone), everything.as_json(tables, now)
     if asking.where.platform != "console":
-        return Answer(readable)
+        return Answer(data if asking.argument.strip().casefold() == "json" else readable)
     name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', asking.person.user_id)[:40]}-{now:%Y%m%d-%H%M%S}"
     folder = asking.parts.data / "exports"
     written = [write(folder / f"{name}.json", data), write(folder / f"{name}.md", readable)]

@@ -17,8 +17,9 @@ from adapters.base import Answer, Button
 from bot.access import Verdict
 from bot.commands.changing import lock, writable
 from bot.commands.context import Asking, CommandRefused, counted
-from bot.commands.erasing import Gone, derived, erase_rows, of_period, of_places, perhaps, stop_waiting, with_derived
+from bot.commands.erasing import Gone, derived, erase_rows, of_period, of_places, perhaps, stop_waiting, widen, with_derived
 from bot.commands.memory import not_there, row_of
+from bot.commands.paging import LONGEST_LINE
 from bot.commands.things import Thing, brief, listed, things, when
 from memory import archival_storage, log, recall_storage
 from memory.db import Connection, value
@@ -39,8 +40,6 @@ SURE = (
 )
 LISTED = 12
 """Things that a search to forget shows, and forgets, at once."""
-LONGEST_LINE = 60
-"""Characters of a line that a button may carry."""
 
 
 async def forget(asking: Asking) -> Answer:
@@ -57,7 +56,7 @@ async def forget(asking: Asking) -> Answer:
         return await _search(asking, words[1:], mark)
     if first == "from" and len(words) == 4 and words[2].casefold() == "to":
         return await _period(asking, words[1], words[3], mark)
-    if (first == "here" or first.startswith("#")) and len(words) == 1:
+    if (first == "here" or first.startswith(("#", "<#"))) and len(words) == 1:
         return await _place(asking, words[0], mark)
     return Answer(USAGE)
 
@@ -89,13 +88,13 @@ async def _numbers(asking: Asking, named: Sequence[Thing]) -> Answer:
                 raise not_there(each)
             rows[each] = row
         gone = Gone.of(named)
-        gone.turns |= {row["turn_id"] for each, row in rows.items() if each.letter != "t" and row["turn_id"] is not None}
+        await widen(connection, agent, asking.place)
         also = await _erase(
             asking, connection, agent, verdict, await derived(connection, gone), named, rows[named[0]]["place_id"]
         )
     said = _account(named, gone) if any(each.letter != "t" for each in named) else "The timer is gone."
     first = named[0]
-    stays = len(named) == 1 and first.letter in "wa" and bool(gone.turns)
+    stays = len(named) == 1 and first.letter in "wa" and bool(gone.made_in)
     origin = f" Where it came from stays: /memory search {brief(str(rows[first]['content']), 30)}" if stays else ""
     return _told(said + await _uncached(asking, agent) + origin, also)
 
@@ -124,10 +123,11 @@ def _told(said: str, also: Sequence[Thing]) -> Answer:
 
 
 def _account(named: Sequence[Thing], gone: Gone) -> str:
-    left = {letter: {each.number for each in gone.things() if each.letter == letter} for letter in "mwa"}
+    left = {letter: {each.number for each in gone.things() if each.letter == letter} for letter in "mwat"}
     for each in named:
         left.get(each.letter, set()).discard(each.number)
     also = _counts(len(left["w"]), len(left["a"]), len(gone.summaries))
+    also += [counted(len(left["t"]), "timer")] if left["t"] else []
     replies = len(left["m"]) if any(each.letter == "m" for each in named) else 0
     also += [counted(replies, "reply of mine", "replies of mine")] if replies else []
     return f"Forgotten: {listed(named)}" + (f", and what was made of it: {', '.join(also)}." if also else ".")
@@ -170,10 +170,9 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
             return _ask(
                 "To be forgotten, with what was made of it:", lines, f"/memory forget search {' '.join(words)}", gone, mark
             )
-        named = gone.things()
-        also = await _erase(
-            asking, connection, agent, verdict, await derived(connection, gone), named, await _spot(asking, connection)
-        )
+        named, spot = gone.things(), await _spot(asking, connection)
+        await widen(connection, agent, asking.place)
+        also = await _erase(asking, connection, agent, verdict, await derived(connection, gone), named, spot)
     return _told(_account(named, gone) + await _uncached(asking, agent), also)
 
 
@@ -218,11 +217,9 @@ async def _place_called(asking: Asking, connection: Connection, word: str) -> di
     if word.casefold() == "here":
         statement, wanted = "SELECT id, kind, name FROM places WHERE id = %s AND id = ANY(%s)", (asking.place, may_write)
     else:
-        found = re.fullmatch(r"#(?:<#(\d+)>|(.+))", word) or re.fullmatch(r"<#(\d+)>()", word)
-        name = (found[1] or found[2]) if found else word[1:]
-        statement = (
-            "SELECT id, kind, name FROM places WHERE %s IN (lower(name), external_id) AND kind <> 'direct' AND id = ANY(%s)"
-        )
+        # A name, or the platform's mention of a channel: <#123>, <#C024|general>.
+        name = word.strip("<#>").partition("|")[0]
+        statement = "SELECT id, kind, name FROM places WHERE %s IN (lower(name), lower(external_id)) AND kind <> 'direct' AND id = ANY(%s)"
         wanted = (name.casefold(), may_write)  # type: ignore[assignment]
     rows = await (await connection.execute(statement, wanted)).fetchall()
     if len(rows) == 1:
@@ -245,11 +242,12 @@ async def _many(
     counts = await _totals(connection, gone)
     if mark != mark_of(gone):
         return _ask(f"To be forgotten: {shown}, with what was made of it. That is {counts}.", [], line, gone, mark)
+    place = await _spot(asking, connection)
+    await widen(connection, agent, asking.place)
     waited = await stop_waiting(connection, *scope, asking.parts.now())
     await derived(connection, gone)
     counts = await _totals(connection, gone)
     also = await perhaps(connection, gone)
-    place = await _spot(asking, connection)
     await erase_rows(connection, gone)
     await log.record(
         connection, agent=agent, place=place, at=asking.parts.now(), actor=verdict.role, action="/memory forget", target="everything",

@@ -25,8 +25,9 @@ CODE_LINE = (
     "Then come back here and type /link again. Give it to nobody: who takes it asks to share my memory of you."
 )
 SEEN = (
-    "The other account is {who}. If that is you, say yes here (/link yes {mark}), and there as well. Then both talk to one memory: the older one goes on, and what "
-    "each account said stays with that account's platform until you allow more with /settings cross on. If it is not you, say no (/link no)."
+    "The other account is {who}. If that is you, say yes here (/link yes {mark}), and there as well. Then both talk to one memory: the "
+    "older one goes on, and what each account said stays with that account's platform until you allow more with /settings cross on. If it "
+    "is not you, say no (/link no)."
 )
 WAITING = "Yes from here. Now say yes in the other account, {who}, too: type /link there."
 LINKED = (
@@ -142,7 +143,9 @@ async def _answer(asking: Asking, *, yes: bool, mark: str) -> Answer:
     async with asking.parts.db.bare() as connection:
         cursor = await connection.execute("SELECT * FROM link_answer(%s, NULL, %s, %s)", (agent, yes, asking.parts.now()))
         row = await cursor.fetchone()
-    assert row is not None
+        assert row is not None
+        if row["need_wake"] and asking.parts.wake is not None:
+            await asking.parts.wake(connection, row["survivor"])
     if row["verdict"] == "linked":
         return await _linked(asking, row["gone"])
     return Answer({"waiting": WAITING.format(who=who), "declined": "Not linked. The code is void."}.get(row["verdict"], UNKNOWN))
@@ -200,6 +203,10 @@ async def unlink(asking: Asking) -> Answer:
             "SELECT unlink_account(%s, %s, %s, %s, %s)",
             (agent, account["platform"], account["realm"], account["user_id"], asking.parts.now()),
         )
+        if made is not None:
+            await connection.execute("SELECT enter(%s, NULL, true)", (made,))
+            if await value(connection, "SELECT wake FROM agents") and asking.parts.wake is not None:
+                await asking.parts.wake(connection, made)
     if made is None:
         raise CommandRefused("That account cannot be parted: it is the only one.")
     await asking.parts.cache.forget_quietly(agent)

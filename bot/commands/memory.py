@@ -39,6 +39,7 @@ async def view(asking: Asking) -> Answer:
         lines += await _summaries(connection)
         lines += await _timers(connection, zone)
         lines += await _passages(connection, zone)
+        lines += await _asked(connection, zone)
         lines += await _acts_of_others(connection, zone)
         lines += [await _totals(connection, zone)]
         paused = bool(await value(connection, "SELECT paused FROM agents"))
@@ -235,6 +236,13 @@ async def _timers(connection: Connection, zone: tzinfo) -> list[str]:
     return lines
 
 
+async def _asked(connection: Connection, zone: tzinfo) -> list[str]:
+    rows = await _rows(connection, "SELECT content, kind, until FROM memory_requests ORDER BY id")
+    return (["Not kept yet: waiting for your yes or no"] if rows else []) + [
+        f"    {brief(row['content'])}  ({row['kind']}; until {when(row['until'], zone)})" for row in rows
+    ]
+
+
 async def _acts_of_others(connection: Connection, zone: tzinfo) -> list[str]:
     rows = await _rows(
         connection,
@@ -261,9 +269,15 @@ async def _totals(connection: Connection, zone: tzinfo) -> str:
     return f"Recall storage: {messages}{since}. Archival storage: {passages}{documents}."
 
 
-async def note_act(connection: Connection, action: str, asking_role: str, agent: int, at: datetime) -> None:
-    """Write an operator's or admin's act where the person sees it; nothing when the agent has no place yet."""
-    place = await value(connection, "SELECT place_id FROM conversations ORDER BY id LIMIT 1")
+async def note_act(connection: Connection, action: str, asking_role: str, agent: int, at: datetime, workspace: str = "") -> None:
+    """Write an operator's or admin's act where the person sees it, under a place of the admin's workspace if there is one; nothing
+    when the agent has no place yet."""
+    place = await value(
+        connection,
+        """SELECT c.place_id FROM conversations c JOIN places p ON p.id = c.place_id
+           ORDER BY (p.workspace = %s AND p.kind <> 'direct') DESC, c.id LIMIT 1""",
+        (workspace,),
+    )
     if place is not None:
         await connection.execute(
             "INSERT INTO memory_log (agent_id, place_id, at, actor, action, target) VALUES (%s, %s, %s, %s, %s, 'everything')",

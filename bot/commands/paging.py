@@ -9,6 +9,10 @@ PAGE = 1800
 """Characters of a page; Discord's messages hold 2,000."""
 
 
+LONGEST_LINE = 60
+"""Characters of a line that a button may carry: Discord's hold 100, with whom it was made for."""
+
+
 def paged(argument: str) -> tuple[str, int]:
     """An argument without the `page 2` at its end, and the number of the page (1 where none is asked for)."""
     found = re.fullmatch(r"(?:(.*\S)\s+)?page\s+(\d{1,4})", argument.strip(), re.IGNORECASE | re.DOTALL)
@@ -41,7 +45,9 @@ def page_of(lines: Sequence[str], number: int, line: str, extra: Sequence[Button
 
 
 def turning(number: int, total: int, line: str) -> tuple[Button, ...]:
-    """The buttons to the page before and to the next one, where there are such."""
+    """The buttons to the page before and to the next one, where there are such and their line is not too long for one."""
+    if len(line) > LONGEST_LINE - len(" page 1234"):
+        return ()
     back = [Button("Back", f"{line} page {number - 1}")] if number > 1 else []
     return (*back, *([Button("More", f"{line} page {number + 1}")] if number < total else []))
 

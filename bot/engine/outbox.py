@@ -18,10 +18,11 @@ from bot.engine.listen import listen
 from bot.engine.loops import forever, named
 from bot.engine.settings import EngineSettings
 from bot.engine.signals import Outbound
-from memory.db import Database
+from memory.db import Database, value
 
 log = logging.getLogger(__name__)
 
+REDIRECTED = "(This was meant for a channel that I can no longer write to.)\n"
 BACKOFF_CAP = 300.0  # seconds
 STOPPED = " … (stopped)"
 """What stands behind a growing reply whose turn ended without it."""
@@ -133,6 +134,8 @@ class OutboxSender:
                 await self._settle(head, "state = 'failed', last_error = %s", named(outcome))
                 if isinstance(outcome, Unreachable):
                     await self._mark(head)
+                else:
+                    await self._redirect(head)
             case TryLater():
                 await self._settle(head, "state = 'waiting', not_before = %s", self._now() + timedelta(seconds=outcome.seconds))
             case _:
@@ -150,6 +153,12 @@ class OutboxSender:
         """Nothing more is tried until the person writes again, in no process."""
         async with self._db.bare() as connection:
             await connection.execute("SELECT mark_unreachable(%s, %s, %s)", (head.agent, head.place, self._now()))
+
+    async def _redirect(self, head: _Head) -> None:
+        """What a timer made for a channel that is gone goes to the person's direct message, or has failed; never elsewhere."""
+        async with self._db.bare() as connection:
+            if await value(connection, "SELECT redirect_timed(%s, %s, %s)", (head.id, REDIRECTED, self._now())):
+                log.warning("outbox row %d goes to the direct message of agent %d instead", head.id, head.agent)
 
     async def _unknown(self, head: _Head, error: BaseException) -> None:
         """Perhaps it was sent: stays marked as being sent, and is looked up after a while that grows with each attempt.

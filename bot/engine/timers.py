@@ -146,8 +146,9 @@ _COLUMNS = "id, agent_id AS agent, place_id AS place, kind, purpose, zone, wall_
 
 async def _fire(connection: Connection, queue: Queue, row: dict[str, Any], now: datetime, decide: Decide) -> None:
     agent, place = row["agent_id"], row["place_id"]
-    await connection.execute("SELECT enter(%s, %s)", (agent, place))
-    cursor = await connection.execute(f"SELECT {_COLUMNS} FROM timers WHERE id = %s", (row["timer_id"],))  # noqa: S608
+    async with connection.pipeline():
+        await connection.execute("SELECT enter(%s, %s)", (agent, place))
+        cursor = await connection.execute(f"SELECT {_COLUMNS} FROM timers WHERE id = %s", (row["timer_id"],))  # noqa: S608
     found = await cursor.fetchone()
     if found is None:
         return  # erased between the claim and now
@@ -216,6 +217,8 @@ class Ticker:
 
     async def run(self) -> None:
         """Tick until cancelled."""
+        # A tick that takes longer than a second (a herd) leaves the next ones out, which is no news each time.
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)
         scheduler = AsyncIOScheduler(timezone="UTC")
         scheduler.add_job(
             self.tick,

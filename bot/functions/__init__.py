@@ -4,7 +4,7 @@
 To add a function: write it in the module of its place and list it in `ALL`.
 """
 
-from bot.functions import archival_storage, recall_storage, reply, speaking, timers, working_context
+from bot.functions import archival_storage, recall_storage, reply, requests, speaking, timers, working_context
 from bot.functions.registry import Function, describe
 
 ALL: tuple[Function, ...] = (
@@ -19,6 +19,7 @@ ALL: tuple[Function, ...] = (
     describe(timers.set_timer, kind="write"),
     describe(timers.cancel_timer, kind="write"),
     describe(timers.list_timers, kind="search"),
+    describe(requests.answer_memory_request, kind="write"),
     describe(speaking.set_speaking_leave, kind="write"),
     describe(speaking.set_time_zone, kind="write"),
 )

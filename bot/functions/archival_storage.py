@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from bot.functions import requests
 from bot.functions.context import CallContext, Refused
 from bot.functions.results import query_of, show
 from memory import archival_storage, sources, undo
@@ -28,14 +29,19 @@ async def archival_storage_insert(
         raise Refused("The text is empty.")
     if len(content) > PASSAGE_LIMIT:
         raise Refused(f"One text may have {PASSAGE_LIMIT} characters; this has {len(content)}. Split it into several inserts.")
-    return await store(context, content, clean_tags(tags), action="archival_storage_insert")
+    decision = context.weigh(content)
+    if decision.ask:
+        return await requests.ask(context, decision, layer="archival_storage", content=content, tags=clean_tags(tags))
+    return await store(context, content, clean_tags(tags), action="archival_storage_insert", author=decision.author_id)
 
 
-async def store(context: CallContext, content: str, tags: Sequence[str], *, action: str, came_from: int | None = None) -> str:
+async def store(
+    context: CallContext, content: str, tags: Sequence[str], *, action: str, came_from: int | None = None, author: str = ""
+) -> str:
     """Insert or merge a text with its log entry and its sources; those of the entry `came_from` where it was one."""
     stored = await archival_storage.insert(
         context.connection, agent=context.claim.agent, place=context.claim.place, visibility=context.visibility, content=content, tags=tags,
-        turn=context.claim.turn, at=context.now,
+        turn=context.claim.turn, at=context.now, author=author,
     )  # fmt: skip
     tags_before = f"tags: {', '.join(stored.tags_before)}" if stored.merged else None
     was = await undo.snapshot(context.connection, "passage", stored.id) if stored.merged else None

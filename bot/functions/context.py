@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from bot.engine.events import Claim
+from bot.keeping import Around, Decision, Judged, Rules, Said, decide
+from bot.secrets_in_text import masked
 from memory import log, sources
 from memory.agent_state import AgentState
 from memory.db import Connection
@@ -33,6 +35,10 @@ class CallContext:
     seen: list[Visibility] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     silent: bool = False
+    rules: Rules = field(default_factory=Rules)
+    judged: Mapping[str, Judged] = field(default_factory=dict)
+    unfinished: bool = False
+    """Set by a function whose result the model must act on, whatever it asked for."""
 
     @property
     def visibility(self) -> Visibility:
@@ -52,8 +58,33 @@ class CallContext:
         """Write a change of this turn into the memory log, with the reason the model gave; `row`: as `log.record` takes it."""
         await log.record(
             self.connection, agent=self.claim.agent, place=self.claim.place, at=self.now, actor="agent", action=action, target=target,
-            target_id=target_id, turn=self.claim.turn, reason=self.reason, before=before, after=after, row=row,
+            target_id=target_id, turn=self.claim.turn, reason=masked(self.reason), before=before, after=after, row=row, message=self.source,
         )  # fmt: skip
+
+    @property
+    def source(self) -> int | None:
+        """The message that this turn answers: the newest of the person's, else what else woke it."""
+        said = [m for m in self.state.queue if m.role == "user" and m.kind in ("message", "event")]
+        return said[-1].id if said else None
+
+    def may_store(self) -> None:
+        """Raises Refused while memory is paused."""
+        if self.state.paused:
+            raise Refused("The person has paused memory: nothing new may be stored. Do not try again; say so if they ask for it.")
+
+    def weigh(self, text: str, *, without: int | None = None) -> Decision:
+        """What becomes of a text that is to be stored. `without`: the entry that it takes the place of. Raises Refused."""
+        self.may_store()
+        queue = self.state.queue
+        around = Around(
+            [entry.content for entry in self.state.entries if entry.id != without],
+            [Said(m.content) for m in queue if m.role == "user" and m.kind == "message"],
+            [Said(m.content, m.author_id, m.author_name) for m in queue if m.kind == "quote"],
+        )
+        decision = decide(text, around, self.rules, self.judged.get(text))
+        if not decision.keep:
+            raise Refused(decision.why)
+        return decision
 
     async def derive(self, derived: sources.Derived, derived_id: int) -> None:
         """Note where a derived row came from: this turn's own messages as trigger, the rest of the queue as window."""

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bot.functions.context import CallContext, Refused
+from bot.secrets_in_text import secrets
 from memory import undo
 from memory.main_context import local
 from memory.working_context import one_line
@@ -27,6 +28,9 @@ async def set_timer(
     own_idea: Annotated[bool, Field(description="Not asked for by the person.")] = False,
 ) -> str:
     """Set a reminder or follow-up: a timed event here, at a local time or in some minutes."""
+    context.may_store()
+    if found := secrets(purpose):
+        raise Refused(f"The purpose holds a secret ({found[0].kind}), and such things are never stored. Leave it out.")
     if bool(at) == bool(in_minutes):
         raise Refused("Give either at or in_minutes.")
     zone = context.state.tz

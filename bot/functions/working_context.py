@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bot.functions import requests
 from bot.functions.archival_storage import store
 from bot.functions.context import CallContext, Refused
+from bot.keeping import Decision, sensitive_kind
 from memory import undo, working_context
-from memory.working_context import ENTRY_LIMIT, TASK_NOTES, Entry, find, plain, room
+from memory.working_context import ENTRY_LIMIT, TASK_NOTES, Entry, Section, find, plain, room
 
 Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "task_notes"]
 
@@ -24,16 +26,25 @@ async def working_context_append(
     task_notes (at most 10), persona (how you adjust to them).
     """
     content = _checked(content)
+    decision = context.weigh(content)
     entries = context.state.entries
     same = [entry for entry in entries if plain(entry.content) == plain(content)]
     if same:
         raise Refused(f"That is there already, in {same[0].section}. Nothing to do.")
-    note = ""
+    if decision.ask:
+        return await requests.ask(context, decision, layer="working_context", section=section, content=content)
+    return await append(context, section, content, decision)
+
+
+async def append(context: CallContext, section: Section, content: str, decision: Decision) -> str:
+    """Store a new entry that was decided to be kept. Raises Refused where there is no room."""
+    entries = context.state.entries
+    note = f" It stands against: {decision.conflicts[0]} Replace that if it has changed." if decision.conflicts else ""
     if section == "task_notes":
         notes = [entry for entry in entries if entry.section == "task_notes"]
         while len(notes) >= TASK_NOTES or (notes and room(context.state.entries, section) < len(content)):
             await _retire(context, notes.pop(0))
-            note = " The oldest task note went to archival storage (tag task_notes)."
+            note += " The oldest task note went to archival storage (tag task_notes)."
     left = room(context.state.entries, section)
     if left < len(content):
         raise Refused(
@@ -42,7 +53,7 @@ async def working_context_append(
         )
     entry = await working_context.insert(
         context.connection, agent=context.claim.agent, place=context.claim.place, visibility=context.visibility, section=section,
-        content=content, turn=context.claim.turn, at=context.now,
+        content=content, turn=context.claim.turn, at=context.now, author=decision.author_id,
     )  # fmt: skip
     await context.log("working_context_append", "working_context", entry.id, after=content)
     await context.derive("entry_id", entry.id)
@@ -58,16 +69,24 @@ async def working_context_replace(
     """Correct one entry."""
     new = _checked(new)
     entry = _only(context, old)
+    decision = context.weigh(new, without=entry.id)
     others = [other for other in context.state.entries if other.id != entry.id]
     if any(plain(other.content) == plain(new) for other in others):
         raise Refused("The new text is there already as another entry. Remove the old entry instead.")
     left = room(context.state.entries, entry.section, without=entry.id)
     if left < len(new):
         raise Refused(f"The section {entry.section} has room for {max(left, 0)} characters; this needs {len(new)}. Shorten it.")
+    if decision.ask and not sensitive_kind(entry.content, [decision.sensitive] if decision.sensitive else ()):
+        return await requests.ask(context, decision, layer="working_context", section=entry.section, content=new, replaces=entry.id)
+    return await rewrite(context, entry, new, decision)
+
+
+async def rewrite(context: CallContext, entry: Entry, new: str, decision: Decision) -> str:
+    """Give an entry a new text that was decided to be kept."""
     was = await undo.snapshot(context.connection, "working_context", entry.id)
     changed = await working_context.update(
         context.connection, entry.id, place=context.claim.place, visibility=context.visibility, content=new, turn=context.claim.turn,
-        at=context.now,
+        at=context.now, author=decision.author_id,
     )  # fmt: skip
     await context.log("working_context_replace", "working_context", entry.id, before=entry.content, after=new, row=was)
     await context.derive("entry_id", entry.id)

@@ -104,12 +104,24 @@ def _unasked(view: View, pressed: bool) -> Answer:
         for event in view.events
         if event.kind in ("timer", "event") and re.search(r"timer|remind", f"{event.kind} {event.text}", re.I)
     ]
+    if timed and not view.results and "Worth taking up" in timed[-1].text:
+        return Answer(calls=(_opened(timed[-1].text),))
     if timed and not view.results:
         purpose = re.sub(r"^(?:timer|reminder)\b[^:]*:\s*", "", timed[-1].text, flags=re.I)
         return Answer(calls=(_because(("send_message", {"text": f"A reminder: {purpose}"}), "a timer fired"),))
     if view.results or pressed or not view.events:
         return Answer("" if view.results or pressed else phrase("en", "small"))
     return Answer(calls=(_because(("stay_silent", {}), "nobody asked"),))
+
+
+def _opened(event: str) -> Asked:
+    """Takes up the first thing worth it that no earlier opener said."""
+    earlier = " ".join(re.findall(r"^- earlier opener[^:]*:[^:]*:[^:]*: (.*)$", event, re.M))
+    worth = re.findall(r"^- (?:near date [^:]*|unfinished|known): (.*)$", event, re.M)
+    fresh = next((text for text in worth if text.rstrip(".") not in earlier), None)
+    if fresh is None:
+        return _because(("stay_silent", {}), "nothing new is worth it")
+    return _because(("send_message", {"text": f"I was thinking of what you told me: {fresh.rstrip('.')}. How is it going?"}), "worth taking up")
 
 
 def _chained(view: View) -> Answer | None:

@@ -18,8 +18,10 @@ from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.executor import Bounds
 from bot.initiative import Initiative
+from bot.keeper import Keeper
 from bot.listening import Listening
 from bot.llm import ModelClient
+from bot.notice import Notice
 from bot.persona import Persona
 from bot.pressure import Pressure
 from bot.processor import Endpoint, Processor
@@ -59,6 +61,8 @@ class Dialogue:
     fallbacks: tuple[Endpoint, ...] = ()
     made: tuple[object, Processor] | None = None
     meaning: Meaning = field(default_factory=lambda: Meaning(None))
+    notice: Notice = Notice()
+    keeper: Keeper | None = None
     engine: EngineSettings = field(default_factory=lambda: EngineSettings(burst=0))
     initiative: Initiative | None = None
     listening: Listening | None = None
@@ -94,6 +98,8 @@ class Dialogue:
             limits={"console": 4000},
             initiative=self.initiative,
             listening=self.listening,
+            notice=self.notice,
+            keeper=self.keeper,
         )
 
     def elsewhere(self, external_id: str, kind: str, *, workspace: str = "w", person: Person | None = None) -> Dialogue:

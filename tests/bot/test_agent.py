@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from adapters.base import Quote
+from bot.bench.stage import Freely
 from bot.calls import Call
 from bot.engine.events import TryAgainLater
 from bot.engine.timers import fire_due
@@ -73,6 +74,7 @@ async def test_silence_is_honoured_where_the_bot_was_not_addressed(db: Database)
 
 async def test_a_timed_turn_speaks_only_through_send_message(db: Database) -> None:
     async with dialogue(db, reply("I wonder what to say."), reply(None, call("send_message", text="Good morning!"))) as d:
+        d.initiative = Freely(db)
         assert await d.hear("", kind="login") == []
         assert await d.hear("", kind="login") == ["Good morning!"]
 

@@ -198,6 +198,14 @@ async def test_the_operators_day(data: Path) -> None:
     assert "If you write" not in out, "said to the operator, who is somebody else"
     assert (await run(data, "users"))[1].strip() == "Nobody yet."
 
+    code, out, err = await run(data, "memory", "import", written, "console::eve")
+    assert code == 0, err
+    assert out.startswith("Brought in: ")
+    assert "Name: Ada" in (await run(data, "memory", "view", "eve"))[1]
+    code, out, err = await run(data, "memory", "import", written, "console::eve")
+    assert code == 2
+    assert "something is kept of that person already" in err
+
     code, out, err = await run(data, "restore", str(data.parent / "saved.dump"), "--replace")
     assert code == 0, err
     assert "console::ada" in (await run(data, "users"))[1]

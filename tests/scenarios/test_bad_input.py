@@ -48,9 +48,9 @@ async def travels(d: Dialogue, db: Database, text: str) -> None:
     prompt = d.model.requests[-1].messages
     packaged = [json.loads(str(m["content"])) for m in prompt[1:] if m["role"] == "user"]
     assert {"user_message", "status"} >= {p["type"] for p in packaged} - {"summary", "alert"}
-    newest = [p for p in packaged if p["type"] == "user_message"][-1]
-    assert newest.get("message", "") == kept
-    assert newest["from"] == "Ada"
+    heard = [p for p in packaged if p["type"] == "user_message"]
+    assert heard[-1].get("message", "") == kept
+    assert heard[0]["from"] == "Ada"  # said once, as nobody else speaks
     [agent] = await d.rows("SELECT id FROM agents")
     async with db.agent(int(str(agent["id"])), everything=True) as connection:
         rows = await (

@@ -144,7 +144,7 @@ def client(server: SlackServer, acme: Team) -> AsyncWebClient:
 async def sockets(server: SlackServer, team: Team, ping_interval: float = 5) -> AsyncIterator[Bot]:
     """The bot in Socket Mode, connected."""
     bot, before = Bot(server, team), len(server.connections)
-    handler = AsyncSocketModeHandler(bot.app, server.app_token, web_client=bot.client, ping_interval=ping_interval)
+    handler = AsyncSocketModeHandler(bot.app, team.app.app_token, web_client=bot.client, ping_interval=ping_interval)
     await handler.connect_async()
     try:
         await server.wait_connected(before + 1)
@@ -336,24 +336,41 @@ async def test_forged_and_stale_requests_are_told_apart(server: SlackServer, acm
         assert bot.heard == []
 
 
-async def test_http_retries_carry_their_number_and_reason(server: SlackServer, acme: Team, ada: Person) -> None:
-    server.retries = (0.0, 0.01, 0.02)
+@contextlib.asynccontextmanager
+async def answering(server: SlackServer, *statuses: int | None) -> AsyncIterator[list[tuple[str | None, str | None]]]:
+    """An address that answers with these statuses, None not at all; what the retry headers said is noted."""
     tries: list[tuple[str | None, str | None]] = []
 
-    async def failing(request: web.Request) -> web.Response:
+    async def answer(request: web.Request) -> web.Response:
         tries.append((request.headers.get("X-Slack-Retry-Num"), request.headers.get("X-Slack-Retry-Reason")))
-        return web.Response(status=500 if len(tries) < 3 else 200)
+        status = statuses[len(tries) - 1]
+        if status is None:
+            await asyncio.Event().wait()
+        return web.Response(status=status or 200)
 
     app = web.Application()
-    app.router.add_post("/", failing)
-    runner = web.AppRunner(app)
+    app.router.add_post("/", answer)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     server.http_mode(f"http://127.0.0.1:{runner.addresses[0][1]}/")
-    ada.say(None, "Hello")
-    await server.wait_settled()
-    await runner.cleanup()
-    assert tries == [(None, None), ("1", "http_error"), ("2", "http_error")]
+    try:
+        yield tries
+    finally:
+        await runner.cleanup()
+
+
+async def test_http_retries_carry_their_number_and_reason(server: SlackServer, ada: Person) -> None:
+    server.retries, server.ack_timeout = (0.0, 0.01, 0.02), 0.3
+    async with answering(server, 500, None, 200, 200) as tries:
+        ada.say(None, "Hello")
+        await server.wait_settled()
+        server.redeliver(server.deliveries[0])
+        await server.until(lambda: server.deliveries[0].attempts[-1].status)
+    assert tries == [(None, None), ("1", "http_error"), ("2", "http_timeout"), ("3", "http_timeout")]
+    ada.say(None, "Gone?")
+    await server.until(lambda: server.deliveries[-1].given_up)
+    assert [attempt.reason for attempt in server.deliveries[-1].attempts] == ["", *["connection_failed"] * 3]
 
 
 async def test_commands_and_buttons_go_over_http_too(server: SlackServer, acme: Team, ada: Person) -> None:
@@ -559,10 +576,12 @@ async def test_updates_and_deletions_are_of_own_messages(ada: Person, general: C
     own = await client.chat_postMessage(channel=general.id, text="old", blocks=markdown(3))
     await client.chat_update(channel=general.id, ts=own["ts"], text="new")
     message = general.messages[own["ts"]]
-    # Blocks that are not given stay, so readers still see the old ones.
-    assert (message.text, message.shown, message.history) == ("new", "xxx", ["old"])
-    await client.chat_update(channel=general.id, ts=own["ts"], text="new", blocks=[])
-    assert message.shown == "new"
+    # A text without blocks takes the old ones away.
+    assert (message.text, message.shown, message.history) == ("new", "new", ["old"])
+    assert message.edited
+    assert await refused(client.chat_update(channel=general.id, ts=own["ts"], text="x" * 4_001)) == "msg_too_long"
+    await client.chat_update(channel=general.id, ts=own["ts"], text="x" * 4_000, blocks=markdown(12_000))
+    assert len(message.shown) == 12_000
     await client.chat_delete(channel=general.id, ts=own["ts"])
     assert own["ts"] not in general.messages
 
@@ -870,6 +889,18 @@ async def test_two_workspaces_have_tokens_of_their_own(server: SlackServer, acme
     assert (
         await refused(AsyncWebClient(token=acme.bot_token, base_url=server.api_base).users_info(user=bob.id)) == "user_not_found"
     )
+    # Each workspace with an app of its own: another app token, another socket.
+    third = server.team("Third", app=server.another_app())
+    cleo = server.person("Cleo", third)
+    async with sockets(server, acme) as first, sockets(server, third) as second:
+        ada.say(None, "one")
+        cleo.say(None, "two")
+        assert (await server.wait_for_message(cleo.dm)).author is third.bot
+        await server.until(lambda: first.heard)
+        assert [event["text"] for event in first.heard] == ["one"]
+        assert [event["text"] for event in second.heard] == ["two"]
+        hers = next(one for one in server.delivered("message") if one.event["user"] == cleo.id)
+        assert hers.payload["api_app_id"] == third.app.id
     code = server.oauth_code(other)
     fresh = AsyncWebClient(base_url=server.api_base)
     who = {"client_id": server.app.client_id, "client_secret": server.app.client_secret}
@@ -930,7 +961,11 @@ async def test_a_manifest_sets_scopes_events_and_commands() -> None:
     manifest = {
         "features": {"slash_commands": [{"command": "/remember"}], "app_home": {"home_tab_enabled": True}},
         "oauth_config": {"scopes": {"bot": ["chat:write", "im:history"]}},
-        "settings": {"event_subscriptions": {"bot_events": ["message.im"]}, "interactivity": {"is_enabled": True}},
+        "settings": {
+            "event_subscriptions": {"bot_events": ["message.im"]},
+            "interactivity": {"is_enabled": True},
+            "socket_mode_enabled": True,
+        },
     }
     async with SlackServer(manifest=manifest) as server:
         acme = server.team("Acme")
@@ -963,7 +998,23 @@ async def test_the_stop_button_ends_a_stream_and_says_so(server: SlackServer, ad
     ada.press_stop(root)
     event = server.delivered("agent_session_stopped")[0].event
     assert (event["thread_ts"], event["streaming_message_ts"], event["user"]) == (root.ts, [stream["ts"]], ada.id)
+    assert await refused(client.chat_appendStream(channel=ada.dm.id, ts=stream["ts"], markdown_text="x")) == "stopped_by_user"
     assert await refused(client.chat_stopStream(channel=ada.dm.id, ts=stream["ts"])) == "message_not_in_streaming_state"
+
+
+async def test_a_stream_stays_in_its_mode(server: SlackServer, ada: Person, client: AsyncWebClient) -> None:
+    root = ada.say(None, "tell me")
+    chunk = {"type": "markdown_text", "text": "once"}
+    ts = (await client.chat_startStream(channel=ada.dm.id, thread_ts=root.ts))["ts"]
+    assert server.sessions == {(ada.dm.id, root.ts): "processing"}
+    assert await refused(client.chat_appendStream(channel=ada.dm.id, ts=ts)) == "markdown_text_or_chunks_required"
+    both = client.chat_appendStream(channel=ada.dm.id, ts=ts, markdown_text="x", chunks=[chunk])
+    assert await refused(both) == "cannot_provide_both_markdown_text_and_chunks"
+    await client.chat_appendStream(channel=ada.dm.id, ts=ts, markdown_text="x")
+    assert await refused(client.chat_appendStream(channel=ada.dm.id, ts=ts, chunks=[chunk])) == "streaming_mode_mismatch"
+    assert await refused(client.chat_delete(channel=ada.dm.id, ts=ts)) == "cant_delete_message"
+    await client.chat_stopStream(channel=ada.dm.id, ts=ts)
+    assert server.sessions == {(ada.dm.id, root.ts): "active"}
 
 
 async def test_a_stream_shows_its_text_above_its_blocks(server: SlackServer, ada: Person, client: AsyncWebClient) -> None:

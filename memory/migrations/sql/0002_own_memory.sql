@@ -73,15 +73,16 @@ BEGIN
 END $$;
 CREATE TRIGGER refuse_blocked BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse_blocked();
 
--- As `enter`, for a workspace's admin: whole are the places of that workspace alone, direct messages only with p_direct.
+-- As `enter`, for a workspace's admin: whole are the places of that workspace alone, direct messages only of people who got the notice since
+-- p_direct (null: of nobody).
 -- Returns how many of the agent's places that are.
-CREATE FUNCTION enter_workspace(p_agent bigint, p_platform text, p_realm text, p_workspace text, p_direct boolean) RETURNS bigint
+CREATE FUNCTION enter_workspace(p_agent bigint, p_platform text, p_realm text, p_workspace text, p_direct timestamptz) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE here bigint[];
 BEGIN
   SELECT coalesce(array_agg(p.id), '{}') INTO here FROM conversations c JOIN places p ON p.id = c.place_id
     WHERE c.agent_id = p_agent AND p.platform = p_platform AND p.realm = p_realm AND p_workspace <> '' AND p.workspace = p_workspace
-      AND (p_direct OR p.kind <> 'direct');
+      AND (p.kind <> 'direct' OR (SELECT a.noticed_at >= p_direct FROM agents a WHERE a.id = p_agent));
   PERFORM set_config('keepsake.agent', p_agent::text, true), set_config('keepsake.whole', here::text, true),
           set_config('keepsake.public', '{}', true), set_config('keepsake.shared', '{}', true),
           set_config('keepsake.writable', here::text, true);

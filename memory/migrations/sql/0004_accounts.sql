@@ -121,7 +121,7 @@ $$;
 
 -- One side's yes or no; p_hash null: to their newest. After the second yes the two are one. Returns 'unknown', 'declined', 'waiting' or 'linked', and then whose
 -- agent it is and whether it needs a wake-up.
-CREATE FUNCTION link_answer(p_agent bigint, p_hash bytea, p_yes boolean, p_now timestamptz) RETURNS TABLE (verdict text, survivor bigint, gone bigint)
+CREATE FUNCTION link_answer(p_agent bigint, p_hash bytea, p_yes boolean, p_now timestamptz) RETURNS TABLE (verdict text, survivor bigint, gone bigint, need_wake boolean)
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE l links; h bytea;
 BEGIN
@@ -144,7 +144,7 @@ BEGIN
   IF l.agreed AND l.taker_agreed THEN
     survivor := least(l.agent_id, l.taker_id);
     gone := greatest(l.agent_id, l.taker_id);
-    PERFORM merge_agents(survivor, gone, p_now);
+    need_wake := merge_agents(survivor, gone, p_now);
     verdict := 'linked';
   END IF;
   RETURN NEXT;
@@ -157,10 +157,10 @@ CREATE FUNCTION one_per_agent() RETURNS SETOF text LANGUAGE sql STABLE AS $$
 $$;
 
 -- Gives every row of the younger agent to the older one. Both are locked by the caller, in order of their ids. Refusals, pauses and the
--- stricter settings win; nothing crosses between the accounts until the person says so anew.
-CREATE FUNCTION merge_agents(p_old bigint, p_young bigint, p_now timestamptz) RETURNS void
+-- stricter settings win; nothing crosses between the accounts until the person says so anew. Returns whether the older one needs a wake-up.
+CREATE FUNCTION merge_agents(p_old bigint, p_young bigint, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE o agents; y agents; t text; running bigint; replied boolean;
+DECLARE o agents; y agents; t text; running bigint; replied boolean; waiting boolean;
 BEGIN
   SELECT * INTO o FROM agents WHERE id = p_old;
   SELECT * INTO y FROM agents WHERE id = p_young;
@@ -204,14 +204,18 @@ BEGIN
     EXECUTE format('UPDATE %I SET agent_id = $2 WHERE agent_id = $1', t) USING p_young, p_old;
   END LOOP;
   UPDATE identities SET merged_into = p_old WHERE merged_into = p_young;
+  waiting := EXISTS (SELECT 1 FROM events WHERE agent_id = p_old AND status = 0);
   UPDATE places SET owner_id = p_old, policy_version = policy_version + 1 WHERE owner_id = p_young;
   UPDATE agents SET next_seq = o.next_seq + y.next_seq, epoch = greatest(o.epoch, y.epoch) + 1, version = greatest(o.version, y.version) + 1,
       paused = o.paused OR y.paused, held = o.held OR y.held, cross_accounts = false, timezone = coalesce(o.timezone, y.timezone),
       locale = coalesce(o.locale, y.locale), noticed_at = greatest(o.noticed_at, y.noticed_at),
-      -- A flag without a job is found by the sweeper.
-      wake = EXISTS (SELECT 1 FROM events WHERE agent_id = p_old AND status = 0)
+      wake = o.wake OR waiting
     WHERE id = p_old;
   DELETE FROM agents WHERE id = p_young;
+  -- Procrastinate's own triggers name its tables without their schema.
+  PERFORM set_config('search_path', 'keepsake, procrastinate, public, pg_temp', true);
+  DELETE FROM procrastinate.procrastinate_jobs WHERE status = 'todo' AND lock = 'agent:' || p_young;
+  RETURN waiting AND NOT o.wake;
 END $$;
 
 -- Parts an account from its person again: a new agent gets what came from that platform and realm. Returns it; null: it is the only one there, or not theirs.

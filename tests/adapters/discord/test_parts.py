@@ -9,7 +9,8 @@ from typing import Any
 import discord
 import pytest
 
-from adapters.base import Outgoing, TryLater, Undeliverable, Unreachable
+from adapters.base import Answer, Button, Outgoing, TryLater, Undeliverable, Unreachable
+from adapters.discord.buttons import Pressed, custom_id, pressed, shown, typed
 from adapters.discord.commands import Slash, tree_of
 from adapters.discord.connection import client_of, fatal, intents_of
 from adapters.discord.files import File, described, is_text, with_content
@@ -18,6 +19,7 @@ from adapters.discord.outbound import meaning, nonce_of
 from adapters.discord.presence import FLAP, SETTLING, Presences
 from adapters.discord.settings import Settings
 from adapters.discord.texts import Names, readable
+from adapters.images import image, wanted
 from bot.commands import COMMANDS
 
 NAMES = Names({1: "Ada", 2: "Ben"}.get, {3: "helpers"}.get, {4: "garden"}.get)
@@ -182,3 +184,93 @@ async def test_every_command_of_the_bot_has_its_slash_command() -> None:
     [memory] = [one.to_dict(tree) for one in tree.get_commands() if one.name == "memory"]
     [search] = [one for one in memory["options"] if one["name"] == "search"]
     assert [option["name"] for option in search["options"]] == ["text"]
+
+
+async def test_groups_that_are_commands_too_and_those_for_admins() -> None:
+    async def answer(interaction: object, line: str) -> None: ...
+
+    names = ("talk", "talk loud", "admin memory", "admin memory view", "admin who")
+    slashes = [Slash(name, "does", "x", restricted=name.startswith("admin")) for name in names]
+    tree = tree_of(client_of(Settings("t")), slashes, answer)
+    known = {one.qualified_name for one in tree.walk_commands() if not isinstance(one, discord.app_commands.Group)}
+    assert known == {"talk show", "talk loud", "admin memory show", "admin memory view", "admin who"}
+    sent = {one.name: one.to_dict(tree) for one in tree.get_commands()}
+    assert sent["admin"]["default_member_permissions"] == discord.Permissions(manage_guild=True).value
+    assert sent["talk"]["default_member_permissions"] is None
+
+
+@pytest.mark.parametrize(
+    ("button", "name"),
+    [
+        (Button("Forget", "/memory forget m12", "danger"), "ks|80351110224678912||/memory forget m12"),
+        (Button("Correct", "/memory correct w3", ask="new|text"), "ks|80351110224678912|new/text|/memory correct w3"),
+        (Button("Long", "/x " + "y" * 80), None),
+        (Button("Just fits", "/" + "y" * 75), "ks|80351110224678912||/" + "y" * 75),
+        (Button("No room to ask", "/" + "y" * 77, ask="what?"), None),
+    ],
+)
+def test_what_a_button_does_stands_in_its_custom_id(button: Button, name: str | None) -> None:
+    made = custom_id(80351110224678912, button)
+    assert made == name
+    if made is not None:
+        assert len(made) <= 100
+        assert pressed(made) == Pressed(80351110224678912, button.ask.replace("|", "/"), button.line)
+
+
+def test_a_question_is_cut_where_it_must_be() -> None:
+    made = custom_id(1, Button("x", "/" + "y" * 60, ask="z" * 200))
+    assert made is not None
+    assert len(made) == 100
+    assert pressed(made) == Pressed(1, "z" * 33, "/" + "y" * 60)
+
+
+@pytest.mark.parametrize("text", ["", "other", "ks", "ks|1", "ks|x||/stop", "xx|1||/stop"])
+def test_a_custom_id_of_somebody_else_is_none_of_ours(text: str) -> None:
+    assert pressed(text) is None
+
+
+async def test_a_line_that_fits_no_button_is_written_out() -> None:
+    text, view = shown(Answer("Sure?", (Button("Yes", "/yes", "danger"), Button("Long", "/x " + "y" * 100))), 7)
+    assert text == "Sure?\nLong: `/x " + "y" * 100 + "`"
+    assert view is not None
+    assert [item.label for item in view.children if isinstance(item, discord.ui.Button)] == ["Yes"]
+    assert shown(Answer("Plain."), 7) == ("Plain.", None)
+
+
+def test_what_was_typed_is_found_in_any_kind_of_modal() -> None:
+    old = {"components": [{"type": 1, "components": [{"type": 4, "custom_id": "text", "value": " a b "}]}]}
+    new = {"components": [{"type": 18, "component": {"type": 4, "custom_id": "text", "value": "c"}}]}
+    assert (typed(old), typed(new), typed({})) == ("a b", "c", "")
+
+
+def test_the_mark_of_a_growing_message_does_not_depend_on_its_text() -> None:
+    one = Outgoing(5, "1", "Hel", "9", streamed=True)
+    assert nonce_of(one) == nonce_of(Outgoing(5, "1", "Hello", "9", streamed=True))
+    assert nonce_of(one) != nonce_of(Outgoing(5, "1", "Hel", "8", streamed=True))
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 10
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a..", "image/gif"),
+        (b"RIFF....WEBPVP8", "image/webp"),
+        (b"<html>not found</html>", None),
+        (b"", None),
+    ],
+)
+def test_a_picture_is_told_by_its_first_bytes(data: bytes, kind: str | None) -> None:
+    found = image("x", data)
+    assert (found.media_type if found else None) == kind
+
+
+def test_only_some_pictures_are_shown() -> None:
+    files = [File(f"{number}.png", 1000, "", "image/png") for number in range(6)]
+    assert wanted(files, 5000) == files[:4]
+    assert wanted(files, 0) == wanted(files, 999) == []
+    assert wanted([File("a.svg", 10, "", "image/svg+xml"), File("a.txt", 10, "", None)], 5000) == []
+    assert len(wanted([File("a.png", 5_000_000, "", "image/png")] * 3, 6_000_000)) == 1

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,15 @@ class Desk:
         at = talk or self.talk
         answer = await commands.run(self.parts, at.person, at.place, line, made_for=made_for)
         assert answer is not None
+        for button in answer.buttons:
+            assert len(button.line) <= 60, "a platform holds no more of a button"
         return answer
+
+    async def follow(self, answer: Answer, label: str, said: str = "", talk: Dialogue | None = None) -> Answer:
+        """Press the button of an answer, and where it asks for something say that."""
+        [button] = [each for each in answer.buttons if each.label == label]
+        at = talk or self.talk
+        return await self.press(f"{button.line} {said}".strip(), at, made_for=at.person.author_id)
 
 
 Opener = Callable[..., AbstractAsyncContextManager[Desk]]
@@ -46,7 +55,7 @@ def desk(db: Database, tmp_path: Path) -> Opener:
     """Opens a desk whose model plays a script."""
 
     @asynccontextmanager
-    async def opened(*script: object, operators: tuple[str, ...] = ()) -> AsyncIterator[Desk]:
+    async def opened(*script: object, operators: tuple[str, ...] = (), **more: Any) -> AsyncIterator[Desk]:
         async with dialogue(db, *script) as talk:
 
             async def accept(incoming: Incoming) -> bool:
@@ -60,7 +69,7 @@ def desk(db: Database, tmp_path: Path) -> Opener:
 
             parts = Parts(
                 db, talk.cache, accept, talk.meaning.of, replay, Health(), tmp_path, KEY, operators, {"model": "scripted"},
-                now=lambda: talk.at,
+                now=lambda: talk.at, **more,
             )  # fmt: skip
             yield Desk(talk, parts)
 

@@ -14,6 +14,11 @@ FACT = reply(None, call("working_context_append", request_heartbeat=True, sectio
 DONE = reply("Noted. ✓")
 
 
+def read(path: str) -> str:
+    """A file that was written."""
+    return Path(path).read_text("utf-8")
+
+
 async def test_files_are_private_complete_and_never_overwritten(desk: Opener, tmp_path: Path) -> None:
     async with desk(FACT, DONE) as one:
         await one.talk.hear("My dog is called Biscuit. \u2603")
@@ -61,3 +66,21 @@ async def test_every_personal_table_and_column_is_exported_or_left_out_for_a_rea
     for table, names in {**EXPORTED, "places": PLACES}.items():
         assert set(names) <= columns[table]
     assert {name.split(".")[0] for name in LEFT_OUT} <= personal
+
+
+async def test_a_group_place_exports_nothing_of_the_others_not_even_in_the_log(desk: Opener) -> None:
+    async with desk(FACT, DONE, DONE) as one:
+        await one.talk.hear("My dog is called Biscuit.")
+        group = one.talk.elsewhere("lounge", "public")
+        await group.hear("Hello everybody.")
+        said = await one.type("/memory export", group)
+        written = "".join(read(line.strip()) for line in said.splitlines() if line.startswith("  "))
+        assert "Hello everybody." in written
+        assert "Biscuit" not in written
+
+
+async def test_elsewhere_the_json_is_there_for_the_asking(desk: Opener) -> None:
+    async with desk(DONE) as one:
+        one.talk.place = PlaceOf("discord", "", "", "dm", "direct")
+        await one.talk.hear("Hello there.")
+        assert json.loads(await one.type("/memory export json"))["format"] == "keepsake-export-1"

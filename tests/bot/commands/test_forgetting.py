@@ -1,12 +1,15 @@
 """/memory forget: one thing with what was made of it, or everything, with the proof."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
+import pytest
 from psycopg import sql
 
 from adapters.base import Incoming
+from bot.commands import erasing
 from bot.engine import inbox
 from memory.db import Database
 from tests.bot.commands.conftest import KEY, Opener
@@ -160,3 +163,160 @@ async def test_a_message_takes_along_what_later_turns_repeated_of_it(desk: Opene
         [message] = await one.talk.rows("SELECT id FROM messages WHERE content = %s", (secret,))
         await one.type(f"/memory forget m{message['id']}")
         assert await everywhere(urls.owner, WORD) == []
+
+
+# More than one thing ------------------------------------------------------------------------------------
+
+
+async def test_several_numbers_go_at_once(desk: Opener, urls: Urls) -> None:
+    async with desk(FACT, DONE, PASSAGE, DONE) as one:
+        await one.talk.hear(f"My dog is called {WORD}.")
+        await one.talk.hear(f"{WORD} likes the park.")
+        [entry] = await one.talk.rows("SELECT id FROM working_context")
+        [passage] = await one.talk.rows("SELECT id FROM passages")
+        said = await one.type(f"/memory forget w{entry['id']}, A{passage['id']}")
+        assert said.startswith(f"Forgotten: a{passage['id']}, w{entry['id']}.")
+        assert await everywhere(urls.owner, WORD) == ["messages"]
+
+
+async def test_a_search_is_shown_before_it_is_forgotten(desk: Opener, urls: Urls) -> None:
+    async with desk(FACT, DONE, DONE, DONE) as one:
+        await one.talk.hear(f"My dog is called {WORD}.")
+        await one.talk.hear("The park is green.")
+        shown = await one.press("/memory forget search Biscuit dog")
+        assert "My dog is called Biscuit." in shown.text
+        assert "Has a dog called Biscuit." in shown.text
+        assert "park" not in shown.text
+        assert "cannot be undone" in shown.text
+        # What comes in between is not forgotten unseen.
+        await one.talk.hear(f"The dog {WORD} barks.")
+        again = await one.follow(shown, "Forget")
+        assert "not what it was" in again.text
+        assert "barks" in again.text
+        said = await one.follow(again, "Forget")
+        assert said.text.startswith("Forgotten: ")
+        assert "2 replies of mine" in said.text
+        assert await everywhere(urls.owner, WORD) == []
+        assert [row["content"] for row in await one.talk.rows("SELECT content FROM messages WHERE role = 'user'")] == [
+            "The park is green."
+        ]
+        assert "Nothing that I keep" in await one.type("/memory forget search Biscuit")
+
+
+async def test_a_period_of_local_days(desk: Opener, urls: Urls) -> None:
+    async with desk(FACT, DONE, DONE) as one:
+        # 08:01 UTC on the thirtieth is still the twenty-ninth in Honolulu.
+        one.talk.person = replace(one.talk.person, timezone="Pacific/Honolulu")
+        await one.talk.hear(f"My dog is called {WORD}.")
+        one.talk.clock[0] += timedelta(hours=3)
+        await one.talk.hear("The park is green.")
+        assert "I keep nothing for everything from" in await one.type("/memory forget from 2026-12-01 to 2026-12-31")
+        for wrong in ("from monday to friday", "from 2026-02-30 to 2026-03-01"):
+            assert "Write days as" in await one.type(f"/memory forget {wrong}")
+        assert "must not lie after" in await one.type("/memory forget from 2026-12-02 to 2026-12-01")
+        shown = await one.press("/memory forget from 2026-11-29 to 2026-11-29")
+        assert "from 29 Nov 2026 00:00 to 29 Nov 2026 23:59" in shown.text
+        assert "2 messages, 1 entry of the working context" in shown.text
+        said = await one.follow(shown, "Forget")
+        assert "That was 2 messages, 1 entry of the working context." in said.text
+        assert await everywhere(urls.owner, WORD) == []
+        assert len(await one.talk.rows("SELECT id FROM messages")) == 2
+
+
+async def test_a_place_goes_and_the_others_stay(desk: Opener, urls: Urls) -> None:
+    async with desk(FACT, DONE, DONE, reply("Hi.")) as one:
+        group, other = one.talk.elsewhere("lounge", "public"), one.talk.elsewhere("kitchen", "public")
+        await group.hear(f"My dog is called {WORD}.")
+        await other.hear("The park is green.")
+        await one.talk.hear("Hello.")
+        assert "direct message you reach every place" in await one.type("/memory forget #lounge", other)
+        shown = await one.press("/memory forget #Lounge")
+        assert "everything that came from #lounge" in shown.text
+        await group.accept(f"{WORD} is waiting.")
+        said = await one.follow(shown, "Forget")
+        assert "1 waiting message taken back" in said.text
+        assert await everywhere(urls.owner, WORD) == []
+        left = await one.talk.rows("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
+        assert [row["content"] for row in left] == ["The park is green.", "Hello."]
+        # And here, where it is asked.
+        await one.follow(await one.press("/memory forget here", other), "Forget", talk=other)
+        left = await one.talk.rows("SELECT content FROM messages WHERE role = 'user'")
+        assert [row["content"] for row in left] == ["Hello."]
+
+
+async def test_what_may_have_come_of_it_is_listed(desk: Opener, urls: Urls) -> None:
+    later = reply("Noted.", call("working_context_append", section="profile", content="Is fond of animals."))
+    async with desk(DONE, later) as one:
+        await one.talk.hear(f"My dog is called {WORD}.")
+        await one.talk.hear("Note that I am fond of animals.")
+        [message] = await one.talk.rows("SELECT id FROM messages WHERE content LIKE '%%called Biscuit%%'")
+        [entry] = await one.talk.rows("SELECT id FROM working_context")
+        said = await one.press(f"/memory forget m{message['id']}")
+        assert f"This may have come from it too, look at it: w{entry['id']}." in said.text
+        await one.follow(said, "Forget those too")
+        assert await one.talk.entries() == []
+
+
+async def test_many_messages_take_along_the_workings_of_every_later_turn(
+    desk: Opener, urls: Urls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "MANY", 1)
+    looked = reply(None, call("recall_storage_search", query="dog"))
+    kept = reply("Set.", call("set_timer", purpose="water the roses", in_minutes=600))
+    async with desk(DONE, DONE, looked, DONE, kept) as one:
+        group = one.talk.elsewhere("lounge", "public")
+        await group.hear(f"My dog is called {WORD}.")
+        await group.hear(f"{WORD} is a retriever.")
+        await one.talk.hear("Which dog do I have?")
+        await one.talk.hear("Remind me of the roses in ten hours.")
+        await one.follow(await one.press("/memory forget #lounge"), "Forget")
+        assert await everywhere(urls.owner, WORD) == []
+        assert len(await one.talk.rows("SELECT id FROM timers WHERE due_at IS NOT NULL")) == 1
+
+
+async def test_a_turn_that_only_looked_it_up_keeps_what_else_it_did(desk: Opener, urls: Urls) -> None:
+    looked = reply(None, call("recall_storage_search", query="dog"), call("set_timer", purpose="water the roses", in_minutes=600))
+    async with desk(reply("Ah."), looked, DONE) as one:
+        await one.talk.hear("A dog!")
+        await one.talk.hear("Which pet do I have? And remind me of the roses in ten hours.")
+        [message] = await one.talk.rows("SELECT id FROM messages WHERE content = 'A dog!'")
+        await one.type(f"/memory forget m{message['id']}")
+        assert await everywhere(urls.owner, "A dog!") == []
+        assert len(await one.talk.rows("SELECT id FROM timers WHERE due_at IS NOT NULL")) == 1
+
+
+async def test_what_is_forgotten_in_a_channel_is_forgotten_in_the_direct_message_too(desk: Opener, urls: Urls) -> None:
+    looked = reply(None, call("recall_storage_search", query="dog"))
+    async with desk(FACT, DONE, looked, DONE) as one:
+        group = one.talk.elsewhere("lounge", "public")
+        await group.hear(f"My dog is called {WORD}.")
+        await one.talk.hear("Which dog do I have?")
+        [message] = await one.talk.rows("SELECT id FROM messages WHERE role = 'user' AND content LIKE '%%called Biscuit%%'")
+        said = await one.type(f"/memory forget m{message['id']}", group)
+        assert said.startswith(f"Forgotten: m{message['id']}, and what was made of it: 1 entry")
+        assert await everywhere(urls.owner, WORD) == []
+
+
+async def test_a_channel_forgets_what_came_from_another_public_one_when_it_is_named(desk: Opener, urls: Urls) -> None:
+    async with desk(FACT, DONE, DONE) as one:
+        group, other = one.talk.elsewhere("lounge", "public"), one.talk.elsewhere("kitchen", "public")
+        await group.hear(f"My dog is called {WORD}.")
+        await other.hear("Hello.")
+        [entry] = await one.talk.rows("SELECT id FROM working_context")
+        assert (await one.type(f"/memory forget w{entry['id']}", other)).startswith("Forgotten: w")
+        assert await one.talk.entries() == []
+
+
+async def test_an_entry_leaves_the_reminder_of_its_turn_alone_and_a_message_does_not(desk: Opener, urls: Urls) -> None:
+    both = reply(
+        "Noted.", call("working_context_append", section="profile", content=f"Has a dog called {WORD}."),
+        call("set_timer", purpose="water the roses", in_minutes=600),
+    )  # fmt: skip
+    async with desk(both) as one:
+        await one.talk.hear(f"My dog is called {WORD}. Remind me of the roses in ten hours.")
+        [entry] = await one.talk.rows("SELECT id FROM working_context")
+        [message] = await one.talk.rows("SELECT id FROM messages WHERE role = 'user'")
+        await one.type(f"/memory forget w{entry['id']}")
+        assert "water the roses" in await one.type("/memory view")
+        assert "1 timer, 1 reply of mine" in await one.type(f"/memory forget m{message['id']}")
+        assert await everywhere(urls.owner, "roses") == []

@@ -152,6 +152,40 @@ async def test_what_cannot_be_delivered_is_failed_and_the_next_is_sent(engine: W
     assert platform.shown == [("a", "second")]
 
 
+async def timed_answer(engine: World, text: str, channel: str, user: str = "ada") -> int:
+    """As `answer`, in a turn that a timer made; returns the agent."""
+    accepted = await engine.say("", user, kind="login", where=place(channel, "public"))
+    claim = await engine.claim(accepted.agent)
+    async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
+        await step.reply(text)
+    return accepted.agent
+
+
+async def test_a_timed_message_for_a_vanished_channel_goes_to_the_direct_message_and_nowhere_else(engine: World) -> None:
+    direct = await engine.say("hi")  # Ada's direct message
+    await engine.finish(await engine.claim(direct.agent))
+    agent = await timed_answer(engine, "water the plants", "gone")
+    gone = await engine.one("SELECT id FROM places WHERE external_id = 'gone'")
+    await engine.owner.execute(
+        "INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, every, due_at, created_at)"
+        " VALUES (%s, %s, 'public', 'reminder', 'x', 'UTC', '2026-12-01 08:00', 'day', '2026-12-01 08:00+0', now())", (agent, gone),
+    )  # fmt: skip
+    platform = Platform(fails={"gone": [(Undeliverable("no such channel"), False)]})
+    async with sending(sender(engine, platform)):
+        await until(all_sent(engine))
+    assert platform.shown == [("dm-ada", "(This was meant for a channel that I can no longer write to.)\nwater the plants")]
+    assert await engine.one("SELECT place_id FROM timers") == direct.place_id, "and so do the timers that are still set there"
+
+
+async def test_without_a_direct_message_it_fails_where_the_operator_sees_it(engine: World) -> None:
+    await timed_answer(engine, "water the plants", "gone")
+    platform = Platform(fails={"gone": [(Undeliverable("no such channel"), False)]})
+    async with sending(sender(engine, platform)):
+        await until(all_sent(engine))
+    assert platform.shown == []
+    assert await engine.column("SELECT state FROM outbox") == ["failed"]
+
+
 async def test_an_unknown_outcome_is_looked_up_before_it_is_sent_again(engine: World) -> None:
     await answer(engine, "got through", "a")
     await answer(engine, "did not", "b")

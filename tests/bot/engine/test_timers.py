@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.engine.timers import Every, Ticker, fire_due, next_due
+from bot.engine.timers import Every, Ticker, fire_due, next_due, rezone
 from tests.bot.engine.world import NOW, World
 from tests.waiting import until
 
@@ -173,3 +174,91 @@ async def test_the_ticker(engine: World) -> None:
 
 async def _both(engine: World) -> bool:
     return len(await timed(engine)) == 2
+
+
+# Late, moved, set back ---------------------------------------------------------------------------------
+
+
+async def test_a_process_that_was_away_for_three_hours_fires_once_and_says_how_late(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place, due=NOW - timedelta(hours=3))
+    await add(engine, agent, place, due=NOW - timedelta(minutes=1))
+    assert await fire_due(engine.db, engine.queue, NOW) == 2
+    assert await fire_due(engine.db, engine.queue, NOW) == 0
+    assert [event["payload"].get("late") for event in await timed(engine)] == [10_800, None]
+
+
+async def test_a_clock_that_is_set_back_or_ahead_fires_nothing_twice(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place, every="day", due=NOW)
+    for at in (NOW, NOW - timedelta(hours=5), NOW + timedelta(hours=1), NOW, NOW + timedelta(days=3), NOW + timedelta(days=1)):
+        await fire_due(engine.db, engine.queue, at)
+    keys = [event["idem"] for event in await timed(engine)]
+    assert len(keys) == len(set(keys)) == 2, "today's, and one for the three days that were leapt over"
+    assert await engine.column("SELECT due_at FROM timers") == [NOW + timedelta(days=4)]
+
+
+ZONES = [BERLIN, "America/New_York", HOWE, NONE]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+async def test_a_daily_timer_over_a_year_of_clock_changes_fires_once_a_day(engine: World, zone: str) -> None:
+    ((agent, place),) = await people(engine, 1)
+    first = next_due(DAY("2027-02-27 02:30"), zone, None, utc("2026-12-01"))
+    assert first is not None
+    async with engine.db.agent(agent, place) as connection:
+        await connection.execute(
+            "INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, every, due_at, created_at)"
+            " VALUES (%s, %s, 'direct', 'reminder', 'x', %s, '2027-02-27 02:30', 'day', %s, %s)",
+            (agent, place, zone, first, NOW),
+        )
+    fired: list[datetime] = []
+    for _ in range(400):
+        due = await engine.one("SELECT due_at FROM timers")
+        fired.append(due)
+        await fire_due(engine.db, engine.queue, due)
+    days = [at.astimezone(ZoneInfo(zone)).date() for at in fired]
+    assert days == [DAY("2027-02-27").date() + timedelta(days=n) for n in range(400)], (
+        "28 February 2027 to April 2028, a leap day in it"
+    )
+    clocks = {at.astimezone(ZoneInfo(zone)).strftime("%H:%M") for at in fired}
+    moved = {BERLIN: {"03:30"}, "America/New_York": {"03:30"}, HOWE: set(), NONE: set()}[zone]
+    assert clocks - {"02:30"} == moved, "only a skipped time is moved"
+
+
+async def test_timers_of_a_changed_zone_wait_for_their_new_time(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place, due=NOW)
+    await engine.owner.execute("UPDATE agents SET timezone = 'America/New_York'")
+    assert await fire_due(engine.db, engine.queue, NOW) == 0, "noon in New York is five hours ahead"
+    assert await rezone(engine.db, NOW) == 1
+    assert await rezone(engine.db, NOW) == 0
+    assert await engine.column("SELECT due_at FROM timers") == [NOW + timedelta(hours=5)]
+    assert await fire_due(engine.db, engine.queue, NOW) == 0
+    assert await fire_due(engine.db, engine.queue, NOW + timedelta(hours=5)) == 1
+
+
+async def test_an_unknown_zone_leaves_timers_where_they_are(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place, due=NOW + timedelta(hours=1))
+    await engine.owner.execute("UPDATE agents SET timezone = 'Mars/Olympus'")
+    assert await rezone(engine.db, NOW) == 1
+    assert await engine.column("SELECT due_at FROM timers") == [NOW + timedelta(hours=1)]
+    assert await engine.column("SELECT agent_id FROM rezoned") == []
+
+
+async def test_what_looks_across_agents_shows_ids_times_and_states_alone(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place, due=NOW)
+    await engine.owner.execute("INSERT INTO speaking (agent_id, openers) VALUES (%s, 'yes')", (agent,))
+    shown = "".join(
+        str(await engine.look(statement, *parameters))
+        for statement, parameters in (
+            ("SELECT * FROM due_timers(%s, 10)", (NOW,)), ("SELECT * FROM unplanned('p', 10)", ()), ("SELECT * FROM rezoned_agents(10)", ()),
+            ("SELECT * FROM standing(%s, %s, NULL)", (agent, place)), ("SELECT * FROM opener_costs(%s)", (NOW,)),
+            ("SELECT direct_of(%s, NULL)", (agent,)),
+        )
+    )  # fmt: skip
+    assert "water the plants" not in shown
+    assert "hello" not in shown
+    assert "user0" not in shown

@@ -15,7 +15,8 @@ People (`Person`): say, ask, edit, delete, unfurl, react, file, open_home, look_
 join_team, change, set_dnd, join, leave; `thread=` takes a message; `ask(order="mention_first", event_ts_only=True)` picks how the twins come.
 Others: `server.bot_says(channel, text, webhook=...)`, `server.event(body, team)` for any event.
 Places (`server.places`): archive, unarchive, delete, rename, make_private, change_id, share, invite_bot, remove_bot, join, leave, install.
-Apps: `server.uninstall(team)`, `server.revoke(team)`, `server.oauth_code(team)`, `SlackServer(manifest=...)`. Grid: `server.enterprise(name)`.
+Apps: `server.uninstall(team)`, `server.revoke(team)`, `server.oauth_code(team)`, `SlackServer(manifest=...)`, `server.another_app()` with
+`server.team(name, app=...)`. Grid: `server.enterprise(name)`.
 Faults: `server.faults` (status, error, rate_limit, bucket, lose_answer, cut, delay, hold, hang; by method such as "chat.postMessage", or "*",
 "response_url", "files.download"), `server.hub` (deafen, silence, warn, refresh, disable, close, cut), `server.ack_timeout`, `server.retries`,
 `server.redeliver(delivery)`, `server.down()`, `server.end_streams()`, `server.streams.stream_life`, `server.interactions.trigger_life`.
@@ -26,9 +27,10 @@ Records: `server.calls` (every API call: .method .args .ok .error .status .answe
 Waiting: until, wait_for_message, wait_for_ephemeral, wait_for_answer, wait_for_modal, wait_for_home, wait_for_call, wait_for_delivery,
 wait_settled, wait_connected.
 
-Where things are: `server` the object tests hold; `people` what people do; `world` what exists; `app` the app's registration; `actions` and
-`places` change the world and tell the app; `delivery` what is sent, when and again, over `socket_mode` or `http_mode`; `interactions` commands,
-buttons, modals, response_urls; `api` and the `methods_*` the HTTP side; `blocks` what is refused; `payloads` Slack's shapes; `faults`.
+Where things are: `server` the object tests hold, `watching` the half of it that looks; `people` what people do (`typing_in` and `pressing` are
+its parts); `world` what exists; `app` the app's registration; `actions` and `places` change the world and tell the app; `delivery` what is
+sent, when and again, over `socket_mode` or `http_mode`; `interactions` commands, buttons, modals, response_urls; `api` and the `methods_*`
+the HTTP side; `blocks` what is refused; `payloads` Slack's shapes; `faults`.
 """
 
 from tests.servers.discord.faults import ALWAYS

@@ -49,10 +49,10 @@ class Actions:
     def emit(self, name: str, event: Json, team: Team, *, shared: bool = False) -> Delivery | None:
         """An event for the installation in a workspace, when it is subscribed to and its scope was granted."""
         token = self._installation(team)
-        if token is None or token.refused or not self.world.app.hears(name, token.scopes):
+        if token is None or token.refused or not team.app.hears(name, token.scopes):
             return None
         body = payloads.event_json(event, team, self.world, shared=shared)
-        return self.deliveries.send(Delivery("events_api", body))
+        return self.deliveries.send(Delivery("events_api", body, team.app))
 
     def in_channel(self, name: str, event: Json, channel: Channel) -> Delivery | None:
         """The same for what happens in a channel: the app hears of it only where its bot is inside."""
@@ -90,7 +90,7 @@ class Actions:
             raw=draft.raw,
         )
         channel.messages[message.ts] = message
-        if draft.thread_ts and author.is_bot and author.app_id == self.world.app.id:
+        if draft.thread_ts and author.is_bot and author.app_id in {app.id for app in self.world.apps}:
             # Whatever the app posts in a thread takes its status away.
             self._statuses.pop((channel.id, draft.thread_ts), None)
         if order == "message_first":
@@ -130,7 +130,9 @@ class Actions:
             message.text = text
         for name, value in changes.items():
             setattr(message, name, value)
-        message.edited = {"user": (editor or message.author).id, "ts": self.world.ts()}
+        if not (message.of_bot and message.blocks):
+            # An app that changes blocks is not shown as having edited.
+            message.edited = {"user": (editor or message.author).id, "ts": self.world.ts()}
         self._changed(message, before)
         if not self.mentioned(message.channel, was):
             self._tell_mention(message)

@@ -191,9 +191,9 @@ class Api:
             return None
         if not log.token:
             raise SlackError("not_authed")
-        app = self._world.app
-        if log.token == app.app_token:
-            token = Token(log.token, "app", [], None, {"connections:write"})
+        app = next((one for one in self._world.apps if one.app_token == log.token), None)
+        if app is not None:
+            token = Token(log.token, "app", app, [], None, {"connections:write"})
         else:
             found = self._world.tokens.get(log.token)
             if found is None:

@@ -79,6 +79,13 @@ class App:
     home_tab: bool = True
     interactivity: bool = True
 
+    @classmethod
+    def another(cls, name: str, number: int) -> App:
+        """One more app with secrets of its own, as each workspace has one where the app is not distributed."""
+        made = cls(f"A0KEEPSAKE{number}", name, f"xapp-1-A0KEEPSAKE{number}-1-localtestapptoken")
+        made.signing_secret, made.client_id = f"{number:032x}", f"1000000000.{number}"
+        return made
+
     def configure(self, manifest: Mapping[str, Any]) -> None:
         """Takes over what an app manifest says. Call it before the first workspace is made, as scopes are granted at installation."""
         settings, features = manifest.get("settings", {}), manifest.get("features", {})
@@ -88,6 +95,12 @@ class App:
         assert not unknown, f"events this server does not know: {unknown}"
         lacking = {scope for event in self.events if (scope := EVENT_SCOPES[event])} - self.scopes
         assert not lacking, f"the manifest subscribes to events without their scopes: {lacking}"
+        address = settings.get("event_subscriptions", {}).get("request_url")
+        assert address or settings.get("socket_mode_enabled"), "neither Socket Mode nor an address for events"
+        agent = features.get("agent_view", {})
+        assert agent or "app_context_changed" not in self.events, "app_context_changed is for agent apps"
+        assert len(agent.get("agent_description", "")) <= 300, "the agent's description is too long"
+        assert len(manifest.get("display_information", {}).get("name", "")) <= 35, "the app's name is too long"
         self.commands = {command["command"] for command in features.get("slash_commands", [])}
         self.agent = "agent_view" in features or "assistant_view" in features
         self.home_tab = bool(features.get("app_home", {}).get("home_tab_enabled"))

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from tests.servers.slack.errors import SlackError, invalid_arguments, invalid_blocks
 from tests.servers.slack.world import Json, block_texts
 
-# Characters: a text, a markdown text, all markdown blocks of a message, everything in the blocks of a message, a section, a field.
-TEXT, MARKDOWN, BLOCKS_TOGETHER, SECTION, FIELD = 40_000, 12_000, 13_200, 3_000, 2_000
+# Characters: a text, one in chat.update, a markdown text or all markdown blocks together, everything in blocks, a section, a field.
+TEXT, UPDATED, MARKDOWN, BLOCKS_TOGETHER, SECTION, FIELD = 40_000, 4_000, 12_000, 13_200, 3_000, 2_000
 HEADER, BUTTON, VALUE, ACTION_ID, OPTION, OPTION_VALUE = 150, 75, 2_000, 255, 75, 150
 
 MESSAGE_ONLY = {"markdown", "table", "file", "context_actions", "task_card", "plan"}
@@ -34,8 +34,8 @@ INTERACTIVE = {
 }
 
 
-def check_text(text: str) -> None:
-    if len(text) > TEXT:
+def check_text(text: str, most: int = TEXT) -> None:
+    if len(text) > most:
         raise SlackError("msg_too_long")
 
 

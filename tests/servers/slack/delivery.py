@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from tests.servers.discord.waiting import Signal
+from tests.servers.slack.app import App
 from tests.servers.slack.world import Json
 
 Sort = Literal["events_api", "slash_commands", "interactive"]
@@ -44,6 +45,7 @@ class Delivery:
 
     sort: Sort
     payload: Json
+    app: App
     attempts: list[Attempt] = field(default_factory=list)
     pending: bool = False
     given_up: bool = False
@@ -107,9 +109,9 @@ class Deliveries:
         delivery.given_up = False
         return self._attempt(delivery, reason)
 
-    def listeners_came(self) -> None:
+    def listeners_came(self, app: App) -> None:
         """Somebody listens again: what waited is sent, as a retry."""
-        for delivery in [one for one in self.all if one.pending]:
+        for delivery in [one for one in self.all if one.pending and one.app is app]:
             delivery.pending = False
             self._spawn(self._follow(delivery, self._attempt(delivery, "timeout"), None))
 

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
+from tests.servers.slack.app import App
 from tests.servers.slack.delivery import Attempt, Deliveries, Delivery
 from tests.servers.slack.world import Json, World
 
@@ -53,15 +54,15 @@ class HttpMode:
         if self._session is not None:
             await self._session.close()
 
-    def signature(self, body: bytes, stamp: str) -> str:
-        secret = self._world.app.signing_secret.encode()
-        return "v0=" + hmac.new(secret, b"v0:" + stamp.encode() + b":" + body, hashlib.sha256).hexdigest()
+    def signature(self, body: bytes, stamp: str, app: App) -> str:
+        return "v0=" + hmac.new(app.signing_secret.encode(), b"v0:" + stamp.encode() + b":" + body, hashlib.sha256).hexdigest()
 
     async def post(
         self,
         body: bytes,
         *,
         url: str | None = None,
+        app: App | None = None,
         signature: str | None = None,
         age: float = 0.0,
         signed: bool = True,
@@ -72,7 +73,10 @@ class HttpMode:
         stamp = str(int(time.time() - age))
         sent = {"Content-Type": kind, "User-Agent": "Slackbot 1.0 (+https://api.slack.com/robots)", **(headers or {})}
         if signed:
-            sent |= {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": signature or self.signature(body, stamp)}
+            sent |= {
+                "X-Slack-Request-Timestamp": stamp,
+                "X-Slack-Signature": signature or self.signature(body, stamp, app or self._world.apps[0]),
+            }
         self._session = self._session or aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30))
         began = time.monotonic()
         try:
@@ -88,7 +92,12 @@ class HttpMode:
         if attempt.number:
             reason = "http_timeout" if attempt.reason == "timeout" else attempt.reason
             headers = {"X-Slack-Retry-Num": str(attempt.number), "X-Slack-Retry-Reason": reason}
-        posted = await self.post(body, url=url, kind=kind, headers=headers)
+        try:
+            # Slack hangs up on who takes longer.
+            async with asyncio.timeout(self._deliveries.ack_timeout):
+                posted = await self.post(body, url=url, app=delivery.app, kind=kind, headers=headers)
+        except TimeoutError:
+            return
         attempt.body = "no-retry" if posted.headers.get("X-Slack-No-Retry") else posted.body
         self._deliveries.acknowledged(delivery, attempt, posted.status, _parsed(posted))
 

@@ -84,12 +84,12 @@ class Interactions:
     ) -> Interaction:
         """Sends it; `taken` gets what came with the acknowledgement."""
         number = secrets.token_hex(8)
-        trigger = f"{number}.{self._world.app.id}.{secrets.token_hex(16)}"
+        trigger = f"{number}.{team.app.id}.{secrets.token_hex(16)}"
         url = f"{self.base}/response/{team.id}/{number}" if response_url else ""
         body["trigger_id"] = trigger
         if response_url:
             body["response_url"] = url
-        delivery = Delivery(sort, body)
+        delivery = Delivery(sort, body, team.app)
         interaction = Interaction(user, team, channel, delivery, trigger, url, view=view, message=message)
         delivery.on_answer = lambda answer: taken(interaction, answer)
         self.all.append(interaction)

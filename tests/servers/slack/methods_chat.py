@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Literal
 
 from tests.servers.slack import blocks as kit
 from tests.servers.slack import payloads
@@ -15,7 +16,8 @@ from tests.servers.slack.world import Channel, Json, Message, User
 class ChatMethods:
     """`stream_life` is how long a stream takes text, in seconds; `stream_limit` how many characters it takes in all."""
 
-    def __init__(self, api: Api, actions: Actions) -> None:
+    def __init__(self, api: Api, actions: Actions, sessions: dict[tuple[str, str | None], str]) -> None:
+        self._sessions = sessions
         self.stream_life = 300.0
         self.stream_limit = 40_000
         self._actions = actions
@@ -57,10 +59,11 @@ class ChatMethods:
         if self._actions.running(message):
             raise SlackError("streaming_state_conflict")
         draft = _content(call)
+        kit.check_text(call.text("text") or "", kit.UPDATED)
         given = call.log.args
         changes: Json = {"raw": given}
-        # What is not given stays: blocks go only with an empty list.
-        if given.get("blocks") is not None or given.get("markdown_text") is not None:
+        # Blocks stay only where neither they nor a text are given.
+        if any(given.get(name) is not None for name in ("blocks", "text", "markdown_text")):
             changes["blocks"] = draft.blocks
         if given.get("metadata") is not None:
             changes["metadata"] = _metadata(call)
@@ -70,6 +73,8 @@ class ChatMethods:
     def delete(self, call: Call) -> Json:
         channel = call.channel()
         message = _own(call, channel, "cant_delete_message")
+        if self._actions.running(message):
+            raise SlackError("cant_delete_message")
         self._actions.delete(message)
         return {"channel": channel.id, "ts": message.ts}
 
@@ -96,13 +101,17 @@ class ChatMethods:
         message = self._actions.create(channel, bot, draft)
         message.streaming, message.stream_ends = True, time.monotonic() + self.stream_life
         message.pieces.append(piece)
+        _same_mode(call, message)
+        if message.thread_ts:
+            self._sessions[channel.id, message.thread_ts] = "processing"
         return {"channel": channel.id, "ts": message.ts}
 
     def append_stream(self, call: Call) -> Json:
-        message = self._stream(call)
+        message = self._stream(call, stopped="stopped_by_user")
         piece, blocks = _pieces(call)
-        if not piece and not blocks:
-            raise SlackError("no_text")
+        if call.text("markdown_text") is None and call.parsed("chunks") is None:
+            raise SlackError("markdown_text_or_chunks_required")
+        _same_mode(call, message)
         self._grow(message, piece, blocks)
         return {"channel": message.channel.id, "ts": message.ts}
 
@@ -111,17 +120,20 @@ class ChatMethods:
         piece, more = _pieces(call)
         blocks = call.parsed("blocks", "invalid_blocks_format") or []
         kit.check_message(blocks)
+        _same_mode(call, message)
         self._grow(message, piece, [*more, *blocks])
         message.metadata = _metadata(call) or message.metadata
         self._actions.end_stream(message)
+        if message.thread_ts:
+            self._sessions[message.channel.id, message.thread_ts] = call.text("session_status") or "active"
         return {"channel": message.channel.id, "ts": message.ts, "message": self._shown(message)}
 
-    def _stream(self, call: Call) -> Message:
+    def _stream(self, call: Call, stopped: str = "message_not_in_streaming_state") -> Message:
         message = _message(call.channel(), call.need("ts"))
-        if message.author not in message.channel.bots or message.author.app_id != call.world.app.id:
+        if message.author not in message.channel.bots or message.author.app_id != call.caller.app.id:
             raise SlackError("message_not_owned_by_app")
         if not self._actions.running(message):
-            raise SlackError("message_not_in_streaming_state")
+            raise SlackError(stopped if message.stopped else "message_not_in_streaming_state")
         return message
 
     def _grow(self, message: Message, piece: str, blocks: list[Json]) -> None:
@@ -196,7 +208,7 @@ def _pieces(call: Call) -> tuple[str, list[Json]]:
     """The text of a stream call, and blocks from its chunks."""
     markdown, chunks = call.text("markdown_text"), call.parsed("chunks", "invalid_chunks") or []
     if markdown is not None and chunks:
-        raise SlackError("markdown_text_conflict")
+        raise SlackError("cannot_provide_both_markdown_text_and_chunks")
     if not isinstance(chunks, list) or not all(isinstance(chunk, dict) for chunk in chunks):
         raise SlackError("invalid_chunks")
     blocks: list[Json] = []
@@ -214,6 +226,14 @@ def _pieces(call: Call) -> tuple[str, list[Json]]:
     kit.check_markdown("".join(texts))
     kit.check_message(blocks)
     return "".join(texts), blocks
+
+
+def _same_mode(call: Call, message: Message) -> None:
+    """A stream takes text either as markdown_text or in chunks, whichever came first."""
+    mode: Literal["text", "chunks"] | None = "chunks" if call.parsed("chunks") else "text" if call.text("markdown_text") else None
+    if mode and message.stream_mode not in (None, mode):
+        raise SlackError("streaming_mode_mismatch")
+    message.stream_mode = message.stream_mode or mode
 
 
 def _root(channel: Channel, ts: str | None) -> str | None:
@@ -236,7 +256,7 @@ def _message(channel: Channel, ts: str) -> Message:
 def _own(call: Call, channel: Channel, refusal: str) -> Message:
     message = _message(channel, call.need("ts"))
     owner: User = message.author
-    if owner.app_id != call.world.app.id or message.subtype == "tombstone":
+    if owner.app_id != call.caller.app.id or message.subtype == "tombstone":
         raise SlackError(refusal)
     if channel.archived:
         raise SlackError("is_archived")

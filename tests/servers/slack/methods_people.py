@@ -34,7 +34,7 @@ class PeopleMethods:
 
     def auth_test(self, call: Call) -> Json:
         if call.caller.kind == "app":
-            return {"app_name": call.world.app.name, "app_id": call.world.app.id}
+            return {"app_name": call.caller.app.name, "app_id": call.caller.app.id}
         bot, enterprise = call.bot, call.caller.enterprise
         org_wide = enterprise is not None and enterprise.bot_token == call.caller.value
         body: Json = {
@@ -57,12 +57,14 @@ class PeopleMethods:
         return {"revoked": True}
 
     def open_connection(self, call: Call) -> Json:
-        return {"url": self._hub.ticket()}
+        return {"url": self._hub.ticket(call.caller.app)}
 
     def oauth(self, call: Call) -> Json:
-        app = call.world.app
-        if (call.text("client_id"), call.text("client_secret")) != (app.client_id, app.client_secret):
-            raise SlackError("bad_client_secret" if call.text("client_id") == app.client_id else "invalid_client_id")
+        app = next((one for one in call.world.apps if one.client_id == call.text("client_id")), None)
+        if app is None:
+            raise SlackError("invalid_client_id")
+        if call.text("client_secret") != app.client_secret:
+            raise SlackError("bad_client_secret")
         team = self.codes.pop(call.text("code") or "", None)
         if team is None:
             raise SlackError("invalid_code")

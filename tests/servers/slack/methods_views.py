@@ -62,7 +62,7 @@ class ViewMethods:
         body = kit.check_view(call.parsed("view", "invalid_arguments"))
         if body["type"] != "home":
             raise invalid_arguments("only home views can be published")
-        if not call.world.app.home_tab:
+        if not call.caller.app.home_tab:
             raise SlackError("not_enabled")
         shown = call.world.homes.get(user.id)
         _same_hash(call, shown)
@@ -125,7 +125,7 @@ class ViewMethods:
         if not all(isinstance(one, dict) and one.get("title") and one.get("message") for one in prompts):
             raise invalid_arguments("a prompt has a title and a message")
         ts = call.text("thread_ts")
-        if ts is None and not call.world.app.agent:
+        if ts is None and not call.caller.app.agent:
             raise invalid_arguments("missing required field: thread_ts")
         if ts is not None and ts not in channel.messages:
             raise SlackError("invalid_thread_ts")
@@ -143,7 +143,7 @@ class ViewMethods:
             raise SlackError("invalid_status")
         if ts is None or ts not in channel.messages:
             raise SlackError("invalid_thread_ts")
-        if not call.world.app.agent:
+        if not call.caller.app.agent:
             raise SlackError("not_an_agent")
         self.sessions[channel.id, ts] = status
         self._actions.signal.notify()

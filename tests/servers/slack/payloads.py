@@ -225,7 +225,7 @@ def view_json(view: View, world: World) -> Json:
         "hash": view.hash,
         "previous_view_id": view.previous.id if view.previous else None,
         "root_view_id": view.root_id or view.id,
-        "app_id": world.app.id,
+        "app_id": view.team.app.id,
         "app_installed_team_id": view.team.id,
         "bot_id": bot.bot_id if bot else None,
     }
@@ -235,12 +235,12 @@ def event_json(event: Json, team: Team, world: World, *, shared: bool = False, a
     """The wrapper around an event for the installation in `team`."""
     enterprise = team.enterprise
     return {
-        "token": world.app.verification_token,
+        "token": team.app.verification_token,
         "team_id": team.id,
         "enterprise_id": enterprise.id if enterprise else None,
         "context_team_id": team.id,
         "context_enterprise_id": enterprise.id if enterprise else None,
-        "api_app_id": world.app.id,
+        "api_app_id": team.app.id,
         "event": event,
         "type": "event_callback",
         "event_id": world.id("Ev"),

@@ -140,13 +140,13 @@ class Person:
         view = self._world.homes.get(self.id)
         if tab == "home" and view is not None:
             body["view"] = payloads.view_json(view, self._world)
-        if self._world.app.agent:
+        if self.team.app.agent:
             body["context"] = self._context(looking_at)
         self._actions.emit("app_home_opened", body, self.team)
 
     def look_at(self, channel: Channel | None) -> None:
         """app_context_changed, which only agent apps get."""
-        assert self._world.app.agent
+        assert self.team.app.agent
         self._actions.emit("app_context_changed", {"type": "app_context_changed", "context": self._context(channel)}, self.team)
 
     def open_assistant(self, looking_at: Channel | None = None) -> Message:
@@ -168,6 +168,7 @@ class Person:
         root = thread.thread_ts or thread.ts
         streams = [message for message in channel.thread(root) if message.streaming]
         for message in streams:
+            message.stopped = True
             self._actions.end_stream(message)
         body = {"type": "agent_session_stopped", "user": user.id, "channel": channel.id, "thread_ts": root}
         body |= {"streaming_message_ts": [message.ts for message in streams], "event_ts": self._world.ts()}  # type: ignore[dict-item]
@@ -178,11 +179,11 @@ class Person:
     def command(self, line: str, channel: Channel | None = None) -> Interaction:
         """A slash command with its text. There are none in threads."""
         name, _, text = line.partition(" ")
-        assert name in self._world.app.commands, f"no command {name} in the app's settings"
         channel, user = self._speaks(channel)
         team = channel.team
+        assert name in team.app.commands, f"no command {name} in the app's settings"
         body: Json = {
-            "token": self._world.app.verification_token,
+            "token": team.app.verification_token,
             "team_id": team.id,
             "team_domain": team.domain,
             "channel_id": channel.id,
@@ -191,7 +192,7 @@ class Person:
             "user_name": user.name.lower(),
             "command": name,
             "text": text.strip(),
-            "api_app_id": self._world.app.id,
+            "api_app_id": team.app.id,
             "is_enterprise_install": "true" if team.org_wide else "false",
         }
         if team.enterprise:
@@ -204,11 +205,12 @@ class Person:
         """A button or menu, by action_id, label or value; `choice` is an option's value or label, `state` what other fields hold."""
         block, element = kit.find(where.blocks, wanted)
         team, user = self._where(where)
+        assert team.app.interactivity, "interactivity is off in the app's settings"
         body: Json = {
             "type": "block_actions",
             "user": {"id": user.id, "username": user.name.lower(), "name": user.name.lower(), "team_id": user.team.id},
-            "api_app_id": self._world.app.id,
-            "token": self._world.app.verification_token,
+            "api_app_id": team.app.id,
+            "token": team.app.verification_token,
             "container": container_json(where),
             **place_json(team),
             "actions": [action_json(block, element, choice, self._world.ts())],
@@ -319,8 +321,8 @@ class Person:
             "type": kind,
             **place_json(view.team),
             "user": {"id": user.id, "username": user.name.lower(), "name": user.name.lower(), "team_id": user.team.id},
-            "api_app_id": self._world.app.id,
-            "token": self._world.app.verification_token,
+            "api_app_id": view.team.app.id,
+            "token": view.team.app.verification_token,
             "view": view_body,
         }
 

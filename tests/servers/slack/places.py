@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tests.servers.slack import payloads
 from tests.servers.slack.actions import Actions, Draft
+from tests.servers.slack.app import App
 from tests.servers.slack.world import Channel, Enterprise, Json, Kind, Team, Token, User, World
 
 
@@ -16,17 +17,17 @@ class Places:
         self._actions = actions
 
     def enterprise(self, name: str, *, org_wide: bool) -> Enterprise:
-        world = self._world
+        world, app = self._world, self._world.apps[0]
         made = Enterprise(world.id("E"), name)
         world.enterprises[made.id] = made
         if org_wide:
             made.bot_token = f"xoxb-org-{made.id}-local"
-            world.tokens[made.bot_token] = Token(made.bot_token, "bot", made.teams, None, set(world.app.scopes), made)
+            world.tokens[made.bot_token] = Token(made.bot_token, "bot", app, made.teams, None, set(app.scopes), made)
         return made
 
-    def team(self, name: str, *, enterprise: Enterprise | None, installed: bool) -> Team:
+    def team(self, name: str, *, enterprise: Enterprise | None, installed: bool, app: App | None) -> Team:
         world = self._world
-        team = Team(world.id("T"), name, name.lower(), enterprise)
+        team = Team(world.id("T"), name, name.lower(), app or world.apps[0], enterprise)
         world.teams[team.id] = team
         if enterprise is not None:
             enterprise.teams.append(team)
@@ -36,7 +37,7 @@ class Places:
 
     def install(self, team: Team) -> None:
         """The app comes to a workspace: its bot and, unless the organisation has one, a token."""
-        world, app = self._world, self._world.app
+        world, app = self._world, team.app
         bot = User(world.id("U"), app.name, team, is_bot=True, bot_id=world.id("B"), app_id=app.id, tz="America/Los_Angeles")
         world.keep(bot)
         team.bot = bot
@@ -45,7 +46,7 @@ class Places:
             world.tokens[team.enterprise.bot_token].bot = team.enterprise.bot
             return
         team.bot_token = f"xoxb-{team.id}-{bot.id}-{len(world.tokens)}-local"
-        world.tokens[team.bot_token] = Token(team.bot_token, "bot", [team], bot, set(app.scopes), team.enterprise)
+        world.tokens[team.bot_token] = Token(team.bot_token, "bot", app, [team], bot, set(app.scopes), team.enterprise)
 
     def channel(self, team: Team, name: str, members: Iterable[User], *, kind: Kind, bot: bool, general: bool) -> Channel:
         people = {user.id: user for user in members}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from zoneinfo import ZoneInfo
@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 
 from tests.servers.discord.listener import Listener
-from tests.servers.discord.waiting import Signal, T
+from tests.servers.discord.waiting import Signal
 from tests.servers.slack import payloads
 from tests.servers.slack.actions import Actions, Draft
 from tests.servers.slack.api import Api
@@ -21,7 +21,7 @@ from tests.servers.slack.app import App
 from tests.servers.slack.delivery import Deliveries, Delivery
 from tests.servers.slack.faults import ApiCall
 from tests.servers.slack.http_mode import HttpMode, Posted
-from tests.servers.slack.interactions import Interaction, Interactions
+from tests.servers.slack.interactions import Interactions
 from tests.servers.slack.methods_chat import ChatMethods
 from tests.servers.slack.methods_conversations import ConversationMethods
 from tests.servers.slack.methods_files import FileMethods
@@ -29,11 +29,12 @@ from tests.servers.slack.methods_people import PeopleMethods
 from tests.servers.slack.methods_views import ViewMethods
 from tests.servers.slack.people import Person
 from tests.servers.slack.places import Places
-from tests.servers.slack.socket_mode import Connection, Hub
-from tests.servers.slack.world import Channel, Enterprise, Json, Kind, Message, Team, User, View, World
+from tests.servers.slack.socket_mode import Hub
+from tests.servers.slack.watching import Watching
+from tests.servers.slack.world import Channel, Enterprise, Json, Kind, Message, Team, User, World
 
 
-class SlackServer:
+class SlackServer(Watching):
     """Slack on this machine, from `async with` on.
 
     `manifest` is the app's, as `bot slack manifest` prints it; without one the app has every scope and event this server knows.
@@ -49,6 +50,7 @@ class SlackServer:
         retries: tuple[float, ...] = (0.0, 60.0, 300.0),
         ping_every: float = 10.0,
     ) -> None:
+        super().__init__()
         self.app = App()
         if manifest is not None:
             self.app.configure(manifest)
@@ -59,11 +61,10 @@ class SlackServer:
         # The status lines that are shown now, by channel id and thread.
         self.statuses: dict[tuple[str, str], str] = {}
         self._signal = Signal()
-        self._returned: set[tuple[str, str]] = set()
         self._sent = Deliveries(self._signal)
         self._sent.ack_timeout, self._sent.retries = ack_timeout, retries
         # Socket Mode, with what can be wrong with it.
-        self.hub = Hub(self.world, self._signal, self._sent, ping_every)
+        self.hub = Hub(self._signal, self._sent, ping_every)
         self._sent.carrier = self.hub
         self._http = HttpMode(self.world, self._sent)
         self.actions = Actions(self.world, self._sent, self._signal, self.statuses)
@@ -71,10 +72,10 @@ class SlackServer:
         self.interactions = Interactions(self.world, self.actions)
         api = Api(self.world, self._signal, self.calls, self.failures)
         self.faults = api.faults
-        self.streams = ChatMethods(api, self.actions)
         ConversationMethods(api, self.actions)
         self._people = PeopleMethods(api, self.hub, self.places)
         self._views = ViewMethods(api, self.actions, self.interactions, self.statuses)
+        self.streams = ChatMethods(api, self.actions, self._views.sessions)
         self._files = FileMethods(api, self.actions)
         self.interactions.serve(api)
         sockets = web.Application()
@@ -135,9 +136,15 @@ class SlackServer:
         """An Enterprise Grid organisation, by default with the app installed for all of it (`.bot_token`, `team: null`)."""
         return self.places.enterprise(name, org_wide=org_wide)
 
-    def team(self, name: str, *, enterprise: Enterprise | None = None, installed: bool = True) -> Team:
-        """A workspace; `installed` with the app in it."""
-        return self.places.team(name, enterprise=enterprise, installed=installed)
+    def another_app(self, name: str = "Keepsake too") -> App:
+        """An app with tokens and secrets of its own, for workspaces that are given it."""
+        app = App.another(name, len(self.world.apps) + 1)
+        self.world.apps.append(app)
+        return app
+
+    def team(self, name: str, *, enterprise: Enterprise | None = None, installed: bool = True, app: App | None = None) -> Team:
+        """A workspace; `installed` with the app in it, which is the first unless another is given."""
+        return self.places.team(name, enterprise=enterprise, installed=installed, app=app)
 
     def person(
         self,
@@ -229,145 +236,11 @@ class SlackServer:
 
     def event(self, event: Json, team: Team, **changes: object) -> Delivery:
         """Any event, also a malformed one, whatever the subscriptions; `changes` are of the wrapper."""
-        return self._sent.send(Delivery("events_api", payloads.event_json(event, team, self.world) | changes))
+        return self._sent.send(Delivery("events_api", payloads.event_json(event, team, self.world) | changes, team.app))
 
     def redeliver(self, delivery: Delivery, reason: str = "timeout") -> None:
         """The same event once more, as a retry, however long ago it was."""
         assert self._sent.again(delivery, reason) is not None, "nobody listens"
-
-    # What the bot did.
-
-    @property
-    def deliveries(self) -> list[Delivery]:
-        return self._sent.all
-
-    def delivered(self, kind: str) -> list[Delivery]:
-        """The events, commands or interactions of a type such as "app_mention"."""
-        return [delivery for delivery in self.deliveries if delivery.kind == kind]
-
-    def messages(self, channel: Channel, *, bot: bool = False) -> list[Message]:
-        """What is in a channel now, oldest first; `bot` picks the app's."""
-        return [one for one in channel.messages.values() if not bot or one.author in channel.bots]
-
-    @property
-    def ephemerals(self) -> list[Message]:
-        return self.world.ephemerals
-
-    def home(self, person: Person) -> View | None:
-        """The Home tab they see."""
-        return next((view for user in person.users if (view := self.world.homes.get(user.id))), None)
-
-    @property
-    def status_log(self) -> list[Any]:
-        return self._views.status_log
-
-    @property
-    def prompts(self) -> list[Any]:
-        return self._views.prompts
-
-    @property
-    def sessions(self) -> dict[tuple[str, str | None], str]:
-        """Lifecycle states of agent sessions, by channel id and thread."""
-        return self._views.sessions
-
-    def status(self, channel: Channel, thread_ts: str) -> str:
-        """The status line in a thread, "" for none."""
-        return self.statuses.get((channel.id, thread_ts), "")
-
-    def calls_of(self, method: str) -> list[ApiCall]:
-        return [call for call in self.calls if call.method == method]
-
-    @property
-    def connections(self) -> list[Connection]:
-        """Every Socket Mode connection there was, oldest first."""
-        return self.hub.connections
-
-    # Waiting.
-
-    async def until(self, predicate: Callable[[], T | None], timeout: float = 5.0, what: str = "the condition") -> T:
-        """The first answer of the predicate that is true; it is asked whenever anything happened here."""
-        return await self._signal.until(predicate, timeout, what)
-
-    async def wait_for_message(
-        self,
-        channel: Channel,
-        predicate: Callable[[Message], bool] | None = None,
-        timeout: float = 5.0,
-        *,
-        after: Message | None = None,
-        streaming: bool = False,
-    ) -> Message:
-        """The bot's next message here that was not returned before; one being streamed counts when it is done, or `streaming`."""
-
-        def found() -> Message | None:
-            for message in self.messages(channel, bot=True):
-                fresh = (channel.id, message.ts) not in self._returned and (after is None or float(message.ts) > float(after.ts))
-                if fresh and (streaming or not message.streaming) and (predicate is None or predicate(message)):
-                    return message
-            return None
-
-        return self._take(await self._signal.until(found, timeout, f"a message of the bot in {channel}", channel))
-
-    async def wait_for_ephemeral(
-        self, person: Person, predicate: Callable[[Message], bool] | None = None, timeout: float = 5.0
-    ) -> Message:
-        """The next message only this person sees."""
-
-        def found() -> Message | None:
-            for message in self.ephemerals:
-                fresh = ("ephemeral", message.ts) not in self._returned and message.only_for in person.users
-                if fresh and (predicate is None or predicate(message)):
-                    return message
-            return None
-
-        return self._take(await self._signal.until(found, timeout, f"a message for {person.user.name} alone"))
-
-    async def wait_for_answer(self, interaction: Interaction, answers: int = 1, timeout: float = 5.0) -> Interaction:
-        """Until the person sees this many answers."""
-        return await self.until(
-            lambda: interaction if len(interaction.answers) >= answers else None, timeout, f"{answers} answers to {interaction}"
-        )
-
-    async def wait_for_modal(self, interaction: Interaction, timeout: float = 5.0) -> View:
-        return await self.until(lambda: interaction.modal, timeout, f"a modal for {interaction}")
-
-    async def wait_for_home(self, person: Person, predicate: Callable[[View], bool] | None = None, timeout: float = 5.0) -> View:
-        """Until their Home tab is there and as the predicate wants it."""
-
-        def found() -> View | None:
-            view = self.home(person)
-            return view if view is not None and (predicate is None or predicate(view)) else None
-
-        return await self.until(found, timeout, f"the Home tab of {person.user.name}")
-
-    async def wait_for_call(self, method: str, number: int = 1, timeout: float = 5.0) -> ApiCall:
-        """The number-th answered call of a method."""
-        calls = await self.until(
-            lambda: [one for one in self.calls_of(method) if one.status is not None][number - 1 :],
-            timeout,
-            f"{method} number {number}",
-        )
-        return calls[0]
-
-    async def wait_for_delivery(self, kind: str, number: int = 1, timeout: float = 5.0) -> Delivery:
-        """The number-th acknowledged event, command or interaction of a type."""
-        return await self.until(
-            lambda: next(iter([one for one in self.delivered(kind) if one.acknowledged.is_set()][number - 1 :]), None),
-            timeout,
-            f"the acknowledgement of {kind} number {number}",
-        )
-
-    async def wait_settled(self, timeout: float = 10.0) -> None:
-        """Until everything that was sent is acknowledged or given up."""
-        await self.until(lambda: all(one.settled for one in self.deliveries) or None, timeout, "the acknowledgements")
-
-    async def wait_connected(self, connections: int = 1, timeout: float = 10.0) -> Connection:
-        """Until the number-th Socket Mode connection in all is greeted."""
-        return await self.until(
-            lambda: next((one for one in self.connections[connections - 1 :] if one.open and one.greeted), None),
-            timeout,
-            f"connection {connections}",
-        )
 
     # Faults beyond `faults` and `hub`.
 
@@ -390,9 +263,3 @@ class SlackServer:
         finally:
             for listener in listeners:
                 await listener.open()
-
-    # Within.
-
-    def _take(self, message: Message) -> Message:
-        self._returned.add(("ephemeral" if message.only_for else message.channel.id, message.ts))
-        return message

@@ -15,8 +15,9 @@ from aiohttp import WSMsgType, web
 
 from tests.servers.discord.listener import reset
 from tests.servers.discord.waiting import Signal
+from tests.servers.slack.app import App
 from tests.servers.slack.delivery import Attempt, Deliveries, Delivery
-from tests.servers.slack.world import Json, World
+from tests.servers.slack.world import Json
 
 # How many connections an app may have.
 MOST = 10
@@ -27,6 +28,7 @@ class Connection:
     """One WebSocket. A deaf one answers pings and gets no envelopes; a mute one does not even answer pings."""
 
     number: int
+    app: App
     socket: web.WebSocketResponse
     request: web.Request
     deaf: bool = False
@@ -68,7 +70,7 @@ class Connection:
 class Hub:
     """All connections. `ping_every` is the seconds between the server's own pings."""
 
-    def __init__(self, world: World, signal: Signal, deliveries: Deliveries, ping_every: float = 10.0) -> None:
+    def __init__(self, signal: Signal, deliveries: Deliveries, ping_every: float) -> None:
         self.url = ""
         self.connections: list[Connection] = []
         # Also what connects from now on is deaf, mute, or is not greeted.
@@ -76,20 +78,19 @@ class Hub:
         self.mute = False
         self.connection_time = 18060
         self.disabled = False
-        self._world = world
         self._signal = signal
         self._deliveries = deliveries
         self._ping_every = ping_every
         self._numbers = itertools.count(1)
         self._turn = itertools.count()
-        self._tickets: set[str] = set()
+        self._tickets: dict[str, App] = {}
         self._sent: dict[str, tuple[Delivery, Attempt]] = {}
 
-    def ticket(self) -> str:
+    def ticket(self, app: App) -> str:
         """An address for one connection, as apps.connections.open gives it."""
         ticket = secrets.token_urlsafe(16)
-        self._tickets.add(ticket)
-        return f"{self.url}?ticket={ticket}&app_id={self._world.app.id}"
+        self._tickets[ticket] = app
+        return f"{self.url}?ticket={ticket}&app_id={app.id}"
 
     @property
     def live(self) -> list[Connection]:
@@ -99,7 +100,7 @@ class Hub:
 
     def start(self, delivery: Delivery, attempt: Attempt) -> bool:
         """To one of the open connections, in turn."""
-        live = self.live
+        live = [connection for connection in self.live if connection.app is delivery.app]
         if not live:
             return False
         connection = live[next(self._turn) % len(live)]
@@ -164,10 +165,10 @@ class Hub:
         ticket = request.query.get("ticket", "")
         if ticket not in self._tickets or self.disabled:
             return web.Response(status=408, text="the ticket is used or unknown")
-        self._tickets.discard(ticket)
+        app = self._tickets.pop(ticket)
         socket = web.WebSocketResponse(autoping=False, compress=False)
         await socket.prepare(request)
-        connection = Connection(next(self._numbers), socket, request, self.deaf, self.mute)
+        connection = Connection(next(self._numbers), app, socket, request, self.deaf, self.mute)
         self.connections.append(connection)
         writer = asyncio.create_task(connection.write())
         pinger = asyncio.create_task(self._ping(connection))
@@ -184,20 +185,21 @@ class Hub:
         return socket
 
     def _greet(self, connection: Connection) -> None:
-        if len(self.live) >= MOST:
+        alike = [one for one in self.live if one.app is connection.app]
+        if len(alike) >= MOST:
             connection.send({"type": "disconnect", "reason": "too_many_websockets"})
             return connection.close()
         connection.greeted = True
         connection.send(
             {
                 "type": "hello",
-                "num_connections": len(self.live),
+                "num_connections": len(alike) + 1,
                 "debug_info": {"host": "applink-local", "build_number": 1, "approximate_connection_time": self.connection_time},
-                "connection_info": {"app_id": self._world.app.id},
+                "connection_info": {"app_id": connection.app.id},
             }
         )
         if not (connection.deaf or connection.mute):
-            self._deliveries.listeners_came()
+            self._deliveries.listeners_came(connection.app)
         self._signal.notify()
         return None
 

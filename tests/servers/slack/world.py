@@ -37,11 +37,12 @@ class Enterprise:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Team:
-    """A workspace. `bot` is the app's user there, None where the app is not installed."""
+    """A workspace with the `app` meant for it. `bot` is the app's user there, None where it is not installed."""
 
     id: str
     name: str
     domain: str
+    app: App
     enterprise: Enterprise | None = None
     users: dict[str, User] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)
@@ -176,6 +177,9 @@ class Message:
     broadcast: bool = False
     only_for: User | None = None
     streaming: bool = False
+    # Of a stream: how its text came first, which it has to do from then on; and whether the stop button ended it.
+    stream_mode: Literal["text", "chunks"] | None = None
+    stopped: bool = False
     stream_ends: float = 0.0
     # Of a stream: what came, piece by piece.
     pieces: list[str] = field(default_factory=list)
@@ -243,6 +247,7 @@ class Token:
 
     value: str
     kind: Literal["bot", "app"]
+    app: App
     teams: list[Team]
     bot: User | None
     scopes: set[str]
@@ -254,7 +259,8 @@ class World:
     """Everything by id."""
 
     def __init__(self, app: App) -> None:
-        self.app = app
+        # The first is that of every workspace which is not given another.
+        self.apps = [app]
         self.teams: dict[str, Team] = {}
         self.enterprises: dict[str, Enterprise] = {}
         self.tokens: dict[str, Token] = {}

@@ -1,0 +1,139 @@
+"""`bot bench timers`: what a tick costs with few and with a million timers, and a simulated year of openers.
+
+The time of a tick is that of a process that looks: the people whose zone changed, the people without a plan, the due timers; once with
+nothing due and once with 100 due, which become events. SIZES in the environment names other numbers of timers, PEOPLE and DAYS another
+year (PEOPLE=0: none).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from bot.bench.stage import ground, owning, percentile, table
+from bot.bench.year import Year, offences
+from bot.embedded import Servers
+from bot.engine.queue import Queue
+from bot.engine.timers import BATCH, fire_due, rezone
+from bot.initiative import Initiative
+from bot.speaking import Rules
+from memory.db import Database
+
+NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+SIZES = (1_000, 1_000_000)
+PEOPLE, DAYS = 1_000, 365
+AGENTS = 1_000
+LOOKS = 200
+ROUNDS = 20
+_FILL = """
+INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, due_at, created_at)
+SELECT a.id, c.place_id, 'direct', 'reminder', 'water the plants', 'UTC', d.due AT TIME ZONE 'UTC', d.due, %(now)s
+FROM (SELECT n, %(now)s::timestamptz + interval '1 day' + n * interval '27 seconds' AS due FROM generate_series(1, %(count)s) n) d
+JOIN (SELECT id, row_number() OVER (ORDER BY id) AS nth FROM agents) a ON a.nth = 1 + d.n %% %(agents)s
+JOIN conversations c ON c.agent_id = a.id"""
+
+
+async def _people(owner: psycopg.AsyncConnection[dict[str, Any]]) -> None:
+    await owner.execute(
+        """SELECT conversation_of(made.agent, place_of('bench', '', '', 'dm' || made.n, 'direct', '', NULL, made.agent))
+           FROM (SELECT n, agent_of('bench', '', 'u' || n, 'u', NULL, 'UTC') AS agent FROM generate_series(1, %s) n) made""",
+        (AGENTS,),
+    )
+    await owner.execute("INSERT INTO speaking (agent_id, openers, planned) SELECT id, 'yes', 'x' FROM agents")
+
+
+async def cost(running: Servers, size: int) -> tuple[object, ...]:
+    """A row of the table: timers, an empty look (median, p99), a look with 100 due (median, p99), milliseconds; and the plan's node."""
+    async with owning(running) as owner, Database(running.bot_url, size=4) as db, Queue(running.bot_url) as queue:
+        await owner.execute("TRUNCATE agents, places CASCADE")
+        await owner.execute("DELETE FROM procrastinate_jobs")
+        await _people(owner)
+        await owner.execute(_FILL, {"now": NOW, "count": size, "agents": AGENTS})
+        await owner.execute("VACUUM ANALYZE timers")
+        initiative = Initiative(db, Rules())
+        await owner.execute("UPDATE speaking SET planned = 'x'")
+
+        async def look(now: datetime) -> float:
+            began = time.perf_counter()
+            await rezone(db, now)
+            await fire_due(db, queue, now, initiative.on_due)
+            return (time.perf_counter() - began) * 1000
+
+        for _ in range(5):
+            await look(NOW)
+        empty = [await look(NOW) for _ in range(LOOKS)]
+        full = []
+        for number in range(min(ROUNDS, size // BATCH)):
+            await owner.execute(
+                "UPDATE timers SET due_at = %s, wall_time = %s WHERE id IN (SELECT id FROM timers WHERE due_at > %s ORDER BY due_at DESC LIMIT %s)",
+                (NOW, NOW.replace(tzinfo=None), NOW + timedelta(hours=1), BATCH - 1),
+            )
+            full.append(await look(NOW + timedelta(seconds=number)))
+        scan = await _plan(owner)
+    return (
+        f"{size:,}", *(f"{percentile(values, share):.2f}" for values in (empty, full) for share in (0.5, 0.99)), scan,
+    )  # fmt: skip
+
+
+async def _plan(owner: psycopg.AsyncConnection[dict[str, Any]]) -> str:
+    """How PostgreSQL looks for the due, with the body and the settings of the function that does it."""
+    row = await (
+        await owner.execute(
+            "SELECT prosrc, array_to_string(proconfig, ';') AS settings FROM pg_proc WHERE proname = 'due_timers'"
+        )
+    ).fetchone()
+    assert row is not None
+    body = row["prosrc"].replace("p_now", "$1").replace("p_limit", "$2")
+    async with owner.transaction():
+        for setting in row["settings"].split(";"):
+            name, _, text = setting.partition("=")
+            await owner.execute("SELECT set_config(%s, %s, true)", (name, text))
+        await owner.execute(f"PREPARE due (timestamptz, integer) AS {body}".encode())
+        plan = await (await owner.execute(f"EXPLAIN (COSTS OFF) EXECUTE due ('{NOW.isoformat()}', {BATCH})".encode())).fetchall()
+        await owner.execute("DEALLOCATE due")
+    return next(line for row in plan if "timers" in (line := str(row["QUERY PLAN"]).strip(" ->")))
+
+
+async def year(running: Servers, people: int, days: int) -> tuple[str, int]:
+    """What became of a simulated year, in a line, and how many openers broke a rule."""
+    async with owning(running) as owner, Database(running.bot_url, size=4) as db:
+        await owner.execute("TRUNCATE agents, places CASCADE")
+        simulated, began = Year(db, owner, Rules(), people, days), time.perf_counter()
+        await simulated.run()
+        broken = [line for life in simulated.lives.values() for line in offences(life, simulated.rules)]
+    reasons = ", ".join(
+        f"{reason.removeprefix('opener_')} {count:,}"
+        for reason, count in sorted(simulated.counts.items(), key=lambda one: -one[1])
+    )
+    lines = [
+        f"{people:,} people in 20 zones, {days} days in {time.perf_counter() - began:.0f} s: {simulated.looks:,} looks, {simulated.said:,} openers, "
+        f"{simulated.dropped:,} dropped at the turn's begin, {len(broken)} outside the rules",
+        f"  {reasons}",
+        *(f"  {line}" for line in broken[:10]),
+    ]
+    return "\n".join(lines), len(broken)
+
+
+async def run(running: Servers) -> int:
+    """Everything; the exit code is 1 when a rule was broken."""
+    sizes = [int(size) for size in os.environ.get("SIZES", "").split(",") if size] or SIZES
+    rows = [await cost(running, size) for size in sizes]
+    print(table(("timers", "empty p50", "p99 ms", "100 due p50", "p99 ms", "plan"), rows))
+    people, days = int(os.environ.get("PEOPLE", PEOPLE)), int(os.environ.get("DAYS", DAYS))
+    if not people:
+        return 0
+    line, broken = await year(running, people, days)
+    print(line)
+    return int(broken > 0)
+
+
+def main(_: Path) -> int:
+    """Print the figures."""
+    with ground(lasting=True) as running:
+        return asyncio.run(run(running))

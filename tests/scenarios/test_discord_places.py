@@ -1,0 +1,143 @@
+"""Guilds, threads, forums and what people delete there, with a bot that sees all of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from tests.scenarios.discord_bot import POST, Bot, bot_on, echo, quoted, said
+from tests.servers.discord import DiscordServer, Guild, Person
+from tests.servers.model import Gate, ScriptedModel, reply
+from tests.waiting import until
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+
+
+@dataclass(slots=True)
+class World:
+    """Three guilds, the bot in all of them, and a person who never met it before."""
+
+    server: DiscordServer
+    model: ScriptedModel
+    bot: Bot
+    home: Guild
+    others: tuple[Guild, Guild]
+    ada: Person
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running() -> AsyncIterator[tuple[DiscordServer, ScriptedModel, Bot, list[Guild]]]:
+    async with DiscordServer() as server, ScriptedModel(policy=echo) as model:
+        guilds = [server.guild(name) for name in ("Home", "Work", "Club")]
+        async with bot_on(server, model) as bot:
+            yield server, model, bot, guilds
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def world(running: tuple[DiscordServer, ScriptedModel, Bot, list[Guild]]) -> AsyncIterator[World]:
+    server, model, bot, [home, work, club] = running
+    yield World(server, model, bot, home, (work, club), server.person("Ada", home, work, club))
+    server.faults.clear()
+
+
+async def test_one_person_in_three_guilds_has_one_memory_that_crosses_into_their_own_messages_alone(world: World) -> None:
+    ada = world.ada
+    first, second = world.home.channel("general"), world.others[0].channel("general")
+    third = world.server.channel(world.others[1], "private", private_to=[ada])
+    await world.bot.exchange(first, lambda: ada.ask(first, "remember Biscuit is my dog"), "Noted.")
+    await world.bot.exchange(third, lambda: ada.ask(third, "remember Clara is my sister"), "Noted.")
+    await world.bot.exchange(second, lambda: ada.ask(second, "what is kept?"), "kept:")
+    await world.bot.exchange(first, lambda: ada.ask(first, "what is kept?"), "kept: Biscuit")
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="what is kept?"), "kept: Biscuit, Clara")
+
+
+async def test_deleted_words_go_from_where_others_had_them_quoted(world: World) -> None:
+    server, ada, ben = world.server, world.ada, world.server.person("Ben", world.home)
+    garden = server.channel(world.home, "garden")
+    secret, roses = ben.say(garden, "the key is under the pot"), ben.say(garden, "the roses need watr")
+    await world.bot.exchange(garden, lambda: ada.ask(garden, "what about it?"), "re: what about it?")
+    assert quoted(world.model.requests[-1]) == [("Ben", "the key is under the pot"), ("Ben", "the roses need watr")]
+    deleted, edited = await world.bot.counted("discord_deleted"), await world.bot.counted("discord_edited")
+    ben.delete(secret)
+    ben.edit(roses, "the roses need water")
+    await until(lambda: world.bot.counted("discord_deleted", above=deleted))
+    await until(lambda: world.bot.counted("discord_edited", above=edited))
+    await world.bot.exchange(garden, lambda: ada.ask(garden, "and now?"), "re: and now?")
+    assert quoted(world.model.requests[-1]) == [("Ben", "the roses need water")]
+    assert said(world.model.requests[-1]) == ["what about it?", "and now?"], "what she said herself stays"
+    assert "pot" not in (await server.wait_for_answer(ada.command("memory search", garden, text="key pot"), timeout=15)).text
+
+
+async def test_a_bulk_deletion_takes_all_of_them_and_what_was_made_of_them(world: World) -> None:
+    server, ada = world.server, world.ada
+    shed = server.channel(world.home, "shed")
+    said_first, said_second = "remember Biscuit is my dog", "we met in May"
+    one = ada.ask(shed, said_first)
+    assert (await server.wait_for_message(shed, after=one, timeout=20)).content == "Noted."
+    two = ada.ask(shed, said_second)
+    assert (await server.wait_for_message(shed, after=two, timeout=20)).content == f"re: {said_second}"
+    before = await world.bot.counted("discord_deleted")
+    ada.delete(one, two)
+    await until(lambda: world.bot.counted("discord_deleted", above=before))
+    await world.bot.exchange(shed, lambda: ada.ask(shed, "what is kept?"), "kept:")
+    assert said(world.model.requests[-1]) == ["what is kept?"]
+
+
+async def test_an_archived_thread_comes_back_with_its_next_message(world: World) -> None:
+    server, ada = world.server, world.ada
+    yard = server.channel(world.home, "yard")
+    thread = ada.thread(yard, "shed plans")
+    await world.bot.exchange(thread, lambda: ada.ask(thread, "a shed?"), "re: a shed?")
+    ada.archive(thread)
+    await world.bot.exchange(thread, lambda: ada.say(thread, "still there?"), "re: still there?")
+
+
+async def test_a_thread_that_is_locked_meanwhile_is_given_up_and_nobody_else_waits(world: World) -> None:
+    server, ada, ben = world.server, world.ada, world.server.person("Ben", world.home)
+    thread = ada.thread(server.channel(world.home, "barn"), "barn plans")
+    gate = Gate(reply("too late"))
+    world.model.add(gate)
+    ada.ask(thread, "a barn?")
+    await gate.reached.wait()
+    ada.lock(thread)
+    before = len(server.requests_of(POST))
+    gate.release()
+
+    def refused() -> list[int | None]:
+        return [one.status for one in server.requests_of(POST)[before:] if one.params["channel_id"] == str(thread.id)]
+
+    await until(lambda: refused() == [403], timeout=20)
+    await world.bot.exchange(ben.dm, lambda: ben.say(text="others go on"), "re: others go on")
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="and so do I"), "re: and so do I")
+    assert refused() == [403]
+
+
+async def test_the_first_post_of_a_forum_is_answered_in_it(world: World) -> None:
+    server, ada, ben = world.server, world.ada, world.server.person("Ben", world.home)
+    forum = server.channel(world.home, "questions", forum=True)
+    post = ada.post(forum, "Dogs", "which breed?", mentions=[server.bot])
+    assert (await server.wait_for_message(post, timeout=20)).content == "re: which breed?"
+    await world.bot.exchange(post, lambda: ben.ask(post, "and for me?"), "re: and for me?")
+    assert ("Ada", "which breed?") in quoted(world.model.requests[-1])
+
+
+async def test_dispatches_that_are_wrong_or_unknown_cost_nobody_an_answer(world: World) -> None:
+    server, ada = world.server, world.ada
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="hello"), "re: hello")
+    for event, data in (
+        ("SOMETHING_NEW", {"id": "1"}),
+        ("MESSAGE_DELETE", {"id": "1", "channel_id": "2"}),
+        ("MESSAGE_DELETE_BULK", {"ids": [], "channel_id": "2"}),
+        ("MESSAGE_UPDATE", {"id": "1", "channel_id": str(ada.dm.id)}),
+        ("GUILD_MEMBER_ADD", {"guild_id": "1", "user": None}),
+        ("TYPING_START", None),
+        ("INTERACTION_CREATE", {"id": "1", "type": 3, "token": "x", "data": {}}),
+        ("MESSAGE_CREATE", []),
+    ):
+        server.dispatch_raw(event, data)
+        ada.say(text=f"after {event}")
+        answer = await server.wait_for_message(ada.dm, timeout=30)
+        assert answer.content == f"re: after {event}"
