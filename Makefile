@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DATA ?= data
 BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput search footprint
+# What is measured with the whole bot as a process, against a platform's local server: the round trip, and a soak of 2,000 people.
+PROCESSES ?= measure_discord soak_discord
 # Of the whole suite; `make test TESTS=tests/memory` for a part.
 TESTS ?= tests
 
@@ -53,6 +55,9 @@ bench: $(VENV)/.ready-dev ## print the figures (DATA=path to the evaluation data
 	  echo; echo "== $$name"; \
 	  case $$name in retrieval) data=$(firstword $(wildcard $(DATA)/locomo) $(DATA));; *) data=$(DATA);; esac; \
 	  $(BIN)/bot bench $$name --data $$data || failed="$$failed $$name"; \
+	done; for name in $(PROCESSES); do \
+	  echo; echo "== $$name"; \
+	  $(BIN)/python -m tests.scenarios.$$name || failed="$$failed $$name"; \
 	done; test -z "$$failed" || { echo; echo "Below what is asked, or failed:$$failed"; exit 1; }
 
 clean: ## remove the virtual environment

@@ -1,5 +1,6 @@
 """`bot migrate`, `bot backup`, `bot restore`: the database as a whole."""
 
+import asyncio
 import secrets
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import psycopg
 import typer
+from redis.exceptions import RedisError
 
 from bot import backup as backups
 from bot import embedded, erasures
@@ -20,6 +22,7 @@ from bot.embedded.provision import BOT, reason
 from bot.findings import StartError
 from bot.services import erasure_key, make_folder
 from memory import migrations
+from memory.cache import Cache
 
 Admin = Annotated[
     str | None,
@@ -85,6 +88,7 @@ def restore(
         if record:
             erasures.write(loaded.data, {each: at for each, at in record.items() if each[0] == "person"})
         backups.restore(target, file, replace=replace, **_named(loaded))
+        asyncio.run(_emptied(loaded.config.redis.url or (target.redis_url if isinstance(target, Servers) else "")))
         again = None
         if isinstance(target, Servers):
             migrations.migrate(target.owner_url)
@@ -92,6 +96,16 @@ def restore(
     erased = f" Erased again: {again} people who had been erased since the backup was made." if again else ""
     rest = " Now run `bot migrate --admin-url-env NAME`; the erasures since then are applied again at the next start."
     typer.echo(f"Restored.{rest if again is None else erased}")
+
+
+async def _emptied(redis: str) -> None:
+    cache = Cache(redis or None)
+    try:
+        await cache.empty()
+    except (RedisError, OSError) as error:
+        note(f"Redis was not emptied ({type(error).__name__}): empty it before the bot runs again.")
+    finally:
+        await cache.close()
 
 
 def _source(loaded: Loaded, variable: str | None) -> AbstractContextManager[Servers | str]:

@@ -3,7 +3,7 @@
 import asyncio
 import getpass
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -204,8 +204,9 @@ def usage_show(context: typer.Context, days: Annotated[int, typer.Option(help="H
 
     async def act(parts: Parts) -> str:
         async with parts.db.bare() as connection:
-            cursor = await connection.execute("SELECT * FROM usage_since(%s)", (parts.now() - timedelta(days=days),))
-            rows = await cursor.fetchall()
+            since = parts.now() - timedelta(days=days)
+            rows = await (await connection.execute("SELECT * FROM usage_since(%s)", (since,))).fetchall()
+            openers = await (await connection.execute("SELECT * FROM opener_costs(%s)", (since,))).fetchone()
         if not rows:
             return "No model calls."
         lines = []
@@ -216,9 +217,17 @@ def usage_show(context: typer.Context, days: Annotated[int, typer.Option(help="H
             lines.append(
                 (str(row["agent_id"]), row["purpose"], row["model"], *(f"{number:,}" for number in numbers), f"{money:.4f}")
             )
-        return _table(("agent", "for", "model", "calls", "prompt", "cached", "completion", "money"), lines)
+        shown = _table(("agent", "for", "model", "calls", "prompt", "cached", "completion", "money"), lines)
+        return f"{shown}\n{opener_line(openers)}" if openers and openers["considered"] else shown
 
     _with_parts(loaded, act)
+
+
+def opener_line(costs: Mapping[str, int]) -> str:
+    """What speaking first cost, of a row of SQL `opener_costs`."""
+    delivered = costs["delivered"]
+    each = f"{costs['calls'] / delivered:.2f} model calls and {costs['tokens'] // delivered:,} tokens for each" if delivered else "none delivered"
+    return f"Openers: asked {costs['considered']} times, said {costs['said']}, delivered {delivered}; {each}."
 
 
 @usage.command("reset", epilog="Example: bot usage reset console::ada   or   bot usage reset --all")

@@ -43,7 +43,11 @@ FOLLOW_UP_GRACE = timedelta(hours=48)
 """After this a follow-up of the agent's own is stale."""
 REMINDER_GRACE = timedelta(days=30)
 """How long a reminder waits for a person who is paused or cannot be reached; one that merely comes late is always given."""
-OPENER_PURPOSE = "the bot's own look whether to write first"
+_STALE: Mapping[Kind, timedelta] = {
+    "opener": OPENER_GRACE, "login": OPENER_GRACE, "schedule": timedelta(hours=6), "follow_up": FOLLOW_UP_GRACE,
+}  # fmt: skip
+"""How old an event may be when its turn begins."""
+OPENER_PURPOSE = "my own look whether to write to you first; /settings openers off ends it"
 
 
 @dataclass(slots=True)
@@ -127,17 +131,15 @@ class Initiative:
 
     async def refused(self, claim: Claim, now: datetime) -> list[int]:
         """The events of a timed turn that may not be acted on any more; asked before the first model call."""
-        kinds = {event.id: wants(event) for event in claim.events}
-        if any(kind not in ("reminder", None) for kind in kinds.values()):
+        if any(wants(event) not in ("reminder", None) for event in claim.events):
             await self._ask_platform(claim)
         async with self.db.agent(claim.agent, claim.place) as connection:
             standing = await self.standing(connection, claim.agent, claim.place, claim.turn)
         gone = []
-        for number, kind in kinds.items():
-            reason = may_speak(kind, now, standing, self.rules).reason if kind else "off"
-            if reason:
-                gone.append(number)
-                self.count(f"{kind or 'event'}_{reason}")
+        for event in claim.events:
+            if reason := against(event, now, standing, self.rules):
+                gone.append(event.id)
+                self.count(f"{wants(event) or 'event'}_{reason}")
         return gone
 
     async def may_send(self, connection: Connection, claim: Claim, now: datetime) -> bool:
@@ -194,7 +196,9 @@ class Initiative:
                ON CONFLICT (turn_id) DO UPDATE SET said = openers.said OR excluded.said, at = excluded.at""",
             (claim.agent, claim.place, claim.turn, kinds[0], said, step.now),
         )
-        self.count(f"{kinds[0]}_{'said' if said else 'considered'}")
+        self.count("opener_model_call")
+        if said:
+            self.count(f"{kinds[0]}_said")
 
 
 # Pure ------------------------------------------------------------------------------------------------
@@ -210,6 +214,15 @@ def wants(event: Event) -> Kind | None:
     if event.kind == "timer":
         return kind_of(str(event.payload.get("timer", "reminder")))
     return "login" if event.kind == "login" else None
+
+
+def against(event: Event, now: datetime, standing: Standing, rules: Rules) -> str:
+    """What stands against acting on an event of a timed turn when the turn begins; empty: nothing."""
+    kind = wants(event)
+    if kind is None:
+        return "off"
+    stale = kind in _STALE and now - event.created_at > _STALE[kind]  # the model was away, say
+    return may_speak(kind, now, standing, rules).reason or ("lapsed" if stale else "")
 
 
 def wall_in(at: datetime, zone: str) -> datetime:

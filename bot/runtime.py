@@ -103,7 +103,7 @@ class Runtime:
             if not await self._initiative.wanted(person.platform, person.realm, person.user_id, place.external_id, now()):
                 return False
         accepted = await inbox.accept(
-            self._services.db, self._queue, incoming, burst=self._burst, now=now(), erasure_key=self._services.erasure_key
+            self._services.db, incoming, burst=self._burst, now=now(), erasure_key=self._services.erasure_key
         )
         self._services.health.count("accepted" if accepted.event_id is not None else "duplicate")
         return accepted.event_id is not None
@@ -162,7 +162,7 @@ class Runtime:
                 background.append(group.create_task(EmbeddingFiller(services.db, services.meaning).run(), name="embeddings"))
             if "scheduler" in only:
                 initiative = self._initiative
-                ticker = Ticker(services.db, self._queue, now=now, decide=initiative.on_due, also=(initiative.plan,))
+                ticker = Ticker(services.db, now=now, decide=initiative.on_due, also=(initiative.plan,))
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
                 background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
@@ -246,7 +246,7 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
     }
     return Parts(
         db=services.db, cache=services.cache, accept=accept, vector=services.meaning.of, health=services.health,
-        replay=partial(deadletters.replay, services.db, queue), data=services.loaded.data, erasure_key=services.erasure_key,
+        replay=partial(deadletters.replay, services.db), data=services.loaded.data, erasure_key=services.erasure_key,
         operators=services.loaded.config.access.operators, about=about, now=now, admins=services.loaded.config.access.admins,
         admins_see_direct=services.loaded.config.access.admins_see_direct, wake=queue.defer_wake,
         usual={"quiet": f"{services.loaded.config.openers.quiet_from:%H:%M}-{services.loaded.config.openers.quiet_to:%H:%M}"},
@@ -258,11 +258,14 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
 async def assembled(
     services: Services, adapters: Sequence[Adapter], *, settings: EngineSettings | None = None, burst: timedelta | None = None
 ) -> AsyncIterator[Runtime]:
-    """The runtime on opened services. With the data folder to ourselves, jobs that a killed process left are free at once."""
+    """The runtime on opened services. With the data folder to ourselves, jobs that a killed process left are free at once, and what
+    it was sending is looked up at once."""
     chosen = settings or engine_settings(services)
     async with Queue(services.at.database, chosen, now=now) as queue:
         if services.at.alone:
             await Upkeep(services.db, queue, replace(chosen, stalled=0.0)).reap()
+            async with services.db.bare() as connection:
+                await connection.execute("SELECT doubt_sending(%s)", (now(),))
         yield Runtime(services, queue, adapters, burst=burst)
 
 

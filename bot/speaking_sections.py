@@ -27,7 +27,7 @@ class Openers(Section):
 
     enabled: bool = False
     ask: Annotated[str, Field(min_length=1, max_length=1000)] = (
-        "One question, which I ask only once: may I write to you first now and then, when I remember something that matters to you? "
+        "One question, which I ask only once. May I write to you first now and then, when I remember something that matters to you? "
         "Never at night, and at most once a day. Please say yes or no; without a yes I stay quiet, and /settings changes it at any time."
     )
     ask_after: Annotated[int, Field(ge=1, le=1000)] = 2
@@ -35,8 +35,8 @@ class Openers(Section):
     quiet_to: Clock = time(9)
     daily_cap: Annotated[int, Field(ge=0, le=20)] = 1
     min_gap_hours: Annotated[float, Field(ge=0, le=720, allow_inf_nan=False)] = 20
-    active_minutes: Annotated[float, Field(ge=0, le=10_080, allow_inf_nan=False)] = 90
     stop_after: Annotated[int, Field(ge=1, le=20)] = 4
+    active_minutes: Annotated[float, Field(ge=0, le=10_080, allow_inf_nan=False)] = 90
     every_days: Annotated[float, Field(ge=0.1, le=365, allow_inf_nan=False)] = 2
 
 

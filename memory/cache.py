@@ -83,6 +83,13 @@ class Cache:
         keys = await self._keys(agent)
         return int(await self._redis.delete(*keys)) if keys else 0
 
+    async def empty(self) -> None:
+        """Delete everything of every agent: a restored database counts its versions anew. Raises RedisError."""
+        if self._redis is not None:
+            keys = [key async for key in self._redis.scan_iter(match="keepsake:*", count=1000)]
+            for start in range(0, len(keys), 1000):
+                await self._redis.delete(*keys[start : start + 1000])
+
     async def left(self, agent: int) -> int:
         """How many keys of an agent there are. Raises RedisError when that cannot be known."""
         return len(await self._keys(agent))

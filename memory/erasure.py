@@ -43,10 +43,12 @@ async def erase(
     db: Database, cache: Cache, agent: int, *, actor: Literal["person", "admin", "operator", "system"], key: bytes, now: datetime
 ) -> Erased:
     """Erase an agent with its person. `key` keys the hashes that stay. Raises psycopg.Error; then nothing is erased."""
-    removed = await _rows(db, agent, actor, key, now)
+    removed, touched = await _rows(db, agent, actor, key, now)
     away, keys, left_keys = False, 0, 0
     try:
         keys = await cache.forget(agent, hold=LIFETIME)
+        for other in touched:
+            await cache.forget(other)
         left_keys = await cache.left(agent)
     except (RedisError, OSError):
         away = True
@@ -55,12 +57,14 @@ async def erase(
     return Erased({**removed, "redis": keys}, {**left, "redis": left_keys}, away)
 
 
-async def _rows(db: Database, agent: int, actor: str, key: bytes, now: datetime) -> dict[str, int]:
+async def _rows(db: Database, agent: int, actor: str, key: bytes, now: datetime) -> tuple[dict[str, int], list[int]]:
+    """What was removed by table, and the other agents that something was removed of."""
     for attempt in range(TRIES):
         try:
             async with db.bare() as connection:
-                counts: dict[str, int] = await value(connection, "SELECT erase_agent(%s, %s, %s, %s)", (agent, actor, key, now))
-            return counts
+                counts = await value(connection, "SELECT erase_agent(%s, %s, %s, %s)", (agent, actor, key, now))
+            touched: list[int] = counts.pop("touched")
+            return counts, touched
         except (DeadlockDetected, LockNotAvailable):
             if attempt == TRIES - 1:
                 raise

@@ -97,7 +97,8 @@ async def append(
 ) -> list[Message]:
     """Store messages at the end of a conversation, in order; called by the queue manager and the importers of benchmarks.
 
-    `at` is when they happened (aware). `passing`: memory is paused; they are neither searched nor embedded, and go when it resumes. Raises psycopg.Error where a text was not cleaned before (`memory.sanitise`).
+    `at` is when they happened (aware). `passing`: memory is paused; they are neither searched nor embedded, and go when it
+    resumes. Raises psycopg.Error where a text was not cleaned before (`memory.sanitise`).
     """
     if not drafts:
         return []

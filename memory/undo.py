@@ -22,6 +22,8 @@ TABLES: Mapping[Target, str] = {
 _SOURCE: Mapping[Target, str] = {"working_context": "entry_id", "passage": "passage_id"}
 _PARENTS = {"turn_id": "turns", "document_id": "documents"}
 """What a row hangs on may be gone when it is put back."""
+NEWEST = 5000
+"""Changes that are looked at; what lies further back is in the export."""
 CONTENT: Mapping[Target, str] = {"working_context": "content", "passage": "content", "timer": "purpose", "message": "content"}
 
 
@@ -107,8 +109,8 @@ async def history(connection: Connection, *, target: Target | None = None, targe
         """SELECT l.id, l.at, l.actor, l.action, l.target, l.target_id, l.undoes, c.reason, c.before, c.after, c.row_before
            FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id
            WHERE l.target = ANY(%s) AND (%s::text IS NULL OR l.target = %s) AND (%s::bigint IS NULL OR l.target_id = %s)
-           ORDER BY l.id DESC""",
-        (list(TABLES), target, target, target_id, target_id),
+           ORDER BY l.id DESC LIMIT %s""",
+        (list(TABLES), target, target, target_id, target_id, NEWEST),
     )
     rows = await cursor.fetchall()
     taken_back: set[int] = set()

@@ -15,6 +15,7 @@ from adapters.slack.home import Home
 from adapters.slack.inbound import Written
 from adapters.slack.lines import Slash, command_in
 from adapters.slack.names import Json, Scope, parted, place_of
+from adapters.slack.outbound import TOLD
 from adapters.slack.people import FAILURES, People, person_of
 from adapters.slack.rooms import Room, Rooms
 from adapters.slack.settings import LIMIT
@@ -168,9 +169,9 @@ class Commands:
         client = reply.workspace.client
         try:
             if reply.direct:
-                await client.chat_postMessage(
-                    channel=reply.channel, thread_ts=reply.thread, unfurl_links=False, unfurl_media=False, **shown
-                )
+                mark = {"event_type": TOLD, "event_payload": {}}
+                where = {"channel": reply.channel, "thread_ts": reply.thread, "metadata": mark}
+                await client.chat_postMessage(unfurl_links=False, unfurl_media=False, **where, **shown)
             else:
                 await client.chat_postEphemeral(channel=reply.channel, user=reply.user, thread_ts=reply.thread, **shown)
         except FAILURES as error:

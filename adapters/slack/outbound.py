@@ -18,8 +18,8 @@ from adapters.slack.workspaces import DEAD_TOKEN, Workspace, Workspaces, error_o
 
 log = logging.getLogger(__name__)
 
-MARK = "keepsake_reply"
-"""The type of the metadata by which our messages are found again."""
+MARK, TOLD = "keepsake_reply", "keepsake_answer"
+"""The type of the metadata by which our messages are found again, and of answers to commands."""
 LOOK_BACK = 100
 """Messages of a channel or thread that are looked at for one that was perhaps sent."""
 AWAY = 2.0
@@ -154,7 +154,17 @@ class Outbound:
         for one in found:
             if _marked(one, mark):
                 return str(one["ts"])
-        return None
+        # A stream has no mark until its end: it is ours that has none, after what it answers.
+        unmarked = [
+            one
+            for one in found
+            if outgoing.streamed and outgoing.reply_to and self._unfinished(one, workspace, outgoing.reply_to)
+        ]
+        return str(unmarked[-1]["ts"]) if unmarked else None
+
+    def _unfinished(self, one: Mapping[str, Any], workspace: Workspace, after: str) -> bool:
+        ts = str(one.get("ts"))
+        return one.get("bot_id") == workspace.bot_id and ts > after and not one.get("metadata") and ts not in self._sent.values()
 
     async def _thread(self, workspace: Workspace, channel: str, thread: str) -> list[Json]:
         """All of a thread, as Slack tells the oldest first; the newest are what matters."""

@@ -43,6 +43,7 @@ class Streams:
     def __init__(self, outbound: Outbound, recipient: Callable[[str], str | None], count: Callable[[str], None]) -> None:
         self._outbound, self._recipient, self._count = outbound, recipient, count
         self._growing: OrderedDict[str, _Growing] = OrderedDict()
+        self._tried: OrderedDict[int, None] = OrderedDict()
 
     async def begin(self, outgoing: Outgoing) -> str:
         """Send the beginning; see the contract."""
@@ -50,6 +51,12 @@ class Streams:
             return known
         channel, thread = parted(outgoing.channel)
         user = self._recipient(outgoing.channel)
+        # An earlier process, or an earlier try, may have begun it.
+        if (not user or outgoing.outbox_id in self._tried) and (found := await self._outbound.find(outgoing)) is not None:
+            return found
+        self._tried[outgoing.outbox_id] = None
+        while len(self._tried) > REMEMBERED:
+            self._tried.popitem(last=False)
         if thread and user:
             workspace = await self._outbound.workspace(outgoing)
             shown = held_back(harmless(outgoing.text))

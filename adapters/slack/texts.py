@@ -10,7 +10,10 @@ from datetime import UTC, datetime
 _TOKEN = re.compile(r"<([^<>\n]{1,3000})>")
 _USER = re.compile(r"<@([UW][A-Z0-9]{1,30})(?:\|[^<>\n]{0,100})?>")
 # What notifies people or stands for them; other angle brackets, as of HTML, are nobody's.
-_PINGS = re.compile(r"<(!(?:channel|here|everyone|group|subteam\^|date\^)[^<>\n]{0,200}|@[A-Z0-9]{2,40}(?:\|[^<>\n]{0,100})?|#C[A-Z0-9]{2,40}[^<>\n]{0,100})>", re.I)  # fmt: skip  # noqa: E501
+_PINGS = re.compile(
+    r"<((?i:!(?:channel|here|everyone|group|subteam\^|date\^))[^<>\n]{0,200}|@[UWB][A-Z0-9]{1,40}(?:\|[^<>\n]{0,100})?"
+    r"|#C[A-Z0-9]{1,40}(?:\|[^<>\n]{0,100})?)>"
+)
 _UNFINISHED = re.compile(r"<[!@#]?[^<>\n]{0,240}\Z")
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
 PLAIN = 3000
@@ -86,7 +89,8 @@ def escaped(text: str) -> str:
 
 def plain(markdown: str) -> str:
     """The text beside the blocks: the words without most marks."""
-    return shortened(escaped("\n".join(_without_marks(line, code) for line, code in _lines(markdown))), PLAIN)
+    text = escaped("\n".join(_without_marks(line, code) for line, code in _lines(markdown)))
+    return text if len(text) <= PLAIN else re.sub(r"&[a-z]{0,3}\Z", "", text[: PLAIN - 1]) + "…"
 
 
 def mrkdwn(markdown: str) -> str:

@@ -97,8 +97,9 @@ async def quoted_by(owner: Owner, store: Store, user: str, count: int) -> None:
     """Somebody else's agent holds so many quotes of a person."""
     await owner.execute(
         """INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, author_id, author_name, content, searchable,
-             created_at) SELECT %s, %s, %s, 'direct', (SELECT max(position) FROM messages) + i, 'user', 'quote', %s, 'Ada', 'The blue one, number ' || i, true, now()
-           FROM generate_series(1, %s) i""",
+             created_at)
+           SELECT %s, %s, %s, 'direct', (SELECT max(position) FROM messages) + i, 'user', 'quote', %s, 'Ada', 'The blue one, number ' || i, true,
+             now() FROM generate_series(1, %s) i""",
         (store.agent, store.conversation, store.place, f"{PLATFORM}::{user}", count),
     )
 
@@ -122,7 +123,7 @@ async def measure(running: Servers, count: int) -> Times:
         await owner.execute("CHECKPOINT")
         cache = Cache(running.redis_url)
         began = time.perf_counter()
-        counts = await erasure._rows(db, first.agent, "person", KEY, datetime.now(UTC))
+        counts, _ = await erasure._rows(db, first.agent, "person", KEY, datetime.now(UTC))
         rows = time.perf_counter() - began
         began = time.perf_counter()
         erased = await erasure.erase(db, cache, first.agent, actor="person", key=KEY, now=datetime.now(UTC))

@@ -169,7 +169,6 @@ async def _open(talk: Talk) -> str:
     async with talk.services.db.bare() as connection:
         await accept_timed(
             connection,
-            talk.queue,
             agent=talk.agent,
             place=place["place_id"],
             key=f"opener-{uuid.uuid4()}",

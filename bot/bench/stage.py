@@ -182,7 +182,7 @@ class Talk:
         person, place = Person(PLATFORM, "", self.user, self.name), PlaceOf(PLATFORM, "", "", self.user, "direct", self.name)
         key = f"{self.user}-{next(_NUMBERS)}"
         event = Incoming(kind, person, place, key, self.at, text, message_id=key)  # type: ignore[arg-type]
-        accepted = await inbox.accept(self.services.db, self.queue, event, burst=timedelta(), now=self.at)
+        accepted = await inbox.accept(self.services.db, event, burst=timedelta(), now=self.at)
         self.agent = accepted.agent
 
     async def turn(self) -> list[str]:

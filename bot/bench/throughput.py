@@ -179,7 +179,7 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
             user = f"engine-{number}"
             for each in range(rounds):
                 await inbox.accept(
-                    db, queue, Incoming("message", Person(PLATFORM, "", user, "Ada"), PlaceOf(PLATFORM, "", "", user, "direct"), f"{user}-{each}",
+                    db, Incoming("message", Person(PLATFORM, "", user, "Ada"), PlaceOf(PLATFORM, "", "", user, "direct"), f"{user}-{each}",
                     now(), SAID), burst=timedelta(), now=now(),
                 )  # fmt: skip
 

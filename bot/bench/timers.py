@@ -19,7 +19,6 @@ import psycopg
 from bot.bench.stage import ground, owning, percentile, table
 from bot.bench.year import Year, offences
 from bot.embedded import Servers
-from bot.engine.queue import Queue
 from bot.engine.timers import BATCH, fire_due, rezone
 from bot.initiative import Initiative
 from bot.speaking import Rules
@@ -28,7 +27,7 @@ from memory.db import Database
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 SIZES = (1_000, 1_000_000)
 PEOPLE, DAYS = 1_000, 365
-AGENTS = 1_000
+PEOPLE_AT_MOST = 100_000
 LOOKS = 200
 ROUNDS = 20
 _FILL = """
@@ -39,30 +38,31 @@ JOIN (SELECT id, row_number() OVER (ORDER BY id) AS nth FROM agents) a ON a.nth 
 JOIN conversations c ON c.agent_id = a.id"""
 
 
-async def _people(owner: psycopg.AsyncConnection[dict[str, Any]]) -> None:
+async def _people(owner: psycopg.AsyncConnection[dict[str, Any]], count: int) -> None:
     await owner.execute(
         """SELECT conversation_of(made.agent, place_of('bench', '', '', 'dm' || made.n, 'direct', '', NULL, made.agent))
            FROM (SELECT n, agent_of('bench', '', 'u' || n, 'u', NULL, 'UTC') AS agent FROM generate_series(1, %s) n) made""",
-        (AGENTS,),
+        (count,),
     )
     await owner.execute("INSERT INTO speaking (agent_id, openers, planned) SELECT id, 'yes', 'x' FROM agents")
 
 
 async def cost(running: Servers, size: int) -> tuple[object, ...]:
     """A row of the table: timers, an empty look (median, p99), a look with 100 due (median, p99), milliseconds; and the plan's node."""
-    async with owning(running) as owner, Database(running.bot_url, size=4) as db, Queue(running.bot_url) as queue:
+    async with owning(running) as owner, Database(running.bot_url, size=4) as db:
         await owner.execute("TRUNCATE agents, places CASCADE")
         await owner.execute("DELETE FROM procrastinate_jobs")
-        await _people(owner)
-        await owner.execute(_FILL, {"now": NOW, "count": size, "agents": AGENTS})
-        await owner.execute("VACUUM ANALYZE timers")
+        people = min(size, PEOPLE_AT_MOST)
+        await _people(owner, people)
+        await owner.execute(_FILL, {"now": NOW, "count": size, "agents": people})
+        await owner.execute("VACUUM ANALYZE")
         initiative = Initiative(db, Rules())
         await owner.execute("UPDATE speaking SET planned = 'x'")
 
         async def look(now: datetime) -> float:
             began = time.perf_counter()
             await rezone(db, now)
-            await fire_due(db, queue, now, initiative.on_due)
+            await fire_due(db, now, initiative.on_due)
             return (time.perf_counter() - began) * 1000
 
         for _ in range(5):

@@ -25,7 +25,7 @@ from bot.engine.settings import EngineSettings
 from bot.engine.timers import fire_due, rezone
 from bot.initiative import Initiative
 from bot.speaking import Rules
-from memory.db import Connection, Database
+from memory.db import Database
 
 ZONES = (
     "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Tokyo", "America/Los_Angeles", "Europe/London", "Africa/Cairo",
@@ -34,13 +34,6 @@ ZONES = (
 )  # fmt: skip
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-
-
-class Awake:
-    """In place of the queue: nobody is woken, the simulation takes the turns itself."""
-
-    async def defer_wake(self, connection: Connection, agent: int) -> None:
-        """Nothing."""
 
 
 @dataclass
@@ -140,6 +133,8 @@ class Year:
                 return
             if now == planned:
                 await self._initiative.plan(now)
+                # Nobody runs the wake-ups: the simulation takes the turns itself.
+                await self.owner.execute("DELETE FROM procrastinate_jobs")
                 planned = now + timedelta(hours=6)
             elif now == life:
                 at, _, what, agent, value = heapq.heappop(self._heap)
@@ -194,7 +189,7 @@ class Year:
     # What the bot does -------------------------------------------------------------------------------
 
     async def _tick(self, now: datetime) -> None:
-        self.looks += await fire_due(self.db, Awake(), now, self._initiative.on_due)  # type: ignore[arg-type]
+        self.looks += await fire_due(self.db, now, self._initiative.on_due)
         rows = await (await self.owner.execute("SELECT DISTINCT agent_id FROM events WHERE status = 0")).fetchall()
         waiting = {agent for _, _, what, agent, _ in self._heap if what == "turn"}
         for row in rows:

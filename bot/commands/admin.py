@@ -10,7 +10,6 @@ from adapters.base import Answer, Button, Person
 from bot.access import Action, Target, may
 from bot.commands import exporting, forgetting, memory
 from bot.commands.context import Asking, CommandRefused, counted
-from bot.commands.paging import paged
 from memory.db import value
 from memory.sanitise import clean
 
@@ -50,8 +49,7 @@ async def _on(asking: Asking, action: Action, command: str, body: Callable[[Aski
     about, rest = await whom(asking, command)
     about.allowed(action)
     about = replace(about, argument=rest)
-    if paged(rest)[1] == 1:  # turning a page is no second act
-        await note(about, command)
+    await note(about, command)
     return await body(about)
 
 

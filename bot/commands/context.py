@@ -41,10 +41,9 @@ class Parts:
 
     `accept` takes an event into the inbox. `vector` makes the meaning of a search query (None: words only). `replay` puts one dead
     letter (None: all) back and returns how many. `erasure_key` keys the hashes that an erasure leaves behind. `about` are lines for
-    /status, such as the model. `admins` names by workspace the ids of users and roles who administer it, `admins_see_direct` since when people are told that those
-    see direct messages too, `code` makes the secret part of
-    what links two accounts, `wake` has an agent's work taken up when the transaction commits (None: by the sweeper), `usual` are
-    the operator's settings for who has none of their own.
+    /status, such as the model. `admins` names by workspace the ids of users and roles who administer it, `admins_see_direct` since when
+    people are told that those see direct messages too. `code` makes the secret part of what links two accounts; `wake` has an agent's
+    work taken up when the transaction commits (None: by the sweeper). `usual` are the operator's settings for who has none of their own.
     """
 
     db: Database

@@ -176,7 +176,8 @@ async def _forms(connection: Connection, gone: Gone) -> list[str]:
         connection,
         """SELECT content FROM messages WHERE id = ANY(%s) AND role = 'user'
            UNION ALL SELECT content FROM working_context WHERE id = ANY(%s) UNION ALL SELECT content FROM passages WHERE id = ANY(%s)
-           UNION ALL SELECT c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE l.turn_id = ANY(%s) AND c.after IS NOT NULL""",
+           UNION ALL SELECT c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id
+             WHERE l.turn_id = ANY(%s) AND c.after IS NOT NULL""",
         (list(gone.messages), list(gone.entries), list(gone.passages), list(gone.turns)),
     )
     heads = [row["content"][:REPEATED] for row in said if len(row["content"]) >= SHORTEST]
@@ -191,7 +192,8 @@ async def _showing(connection: Connection, gone: Gone, forms: list[str]) -> set[
         """SELECT turn_id FROM fetched WHERE message_id = ANY(%(m)s) OR passage_id = ANY(%(a)s)
            UNION SELECT turn_id FROM messages WHERE turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
              AND CASE WHEN %(many)s THEN created_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%(m)s))
-               ELSE EXISTS (SELECT 1 FROM unnest(%(forms)s::text[]) form WHERE position(form IN content) > 0 OR position(form IN calls::text) > 0) END""",
+               ELSE EXISTS (SELECT 1 FROM unnest(%(forms)s::text[]) form
+                 WHERE position(form IN content) > 0 OR position(form IN calls::text) > 0) END""",
         {"m": list(gone.messages), "a": list(gone.passages), "many": len(gone.messages) > MANY, "forms": forms},
     )
     return {row["turn_id"] for row in rows}

@@ -14,6 +14,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from adapters.base import Answer, Button
+from bot import erasures
 from bot.access import Verdict
 from bot.commands.changing import lock, writable
 from bot.commands.context import Asking, CommandRefused, counted
@@ -34,6 +35,7 @@ USAGE = (
     "several; /memory view and /memory search show the numbers. Or more at once, which I show you first: /memory forget search WORDS, "
     "/memory forget from 2026-01-01 to 2026-01-31, /memory forget here, /memory forget #channel. /memory forget everything forgets all of it."
 )
+AWAY = "(Redis is away; what it still holds is no longer used and vanishes within an hour.)"
 SURE = (
     "This erases everything I know about you, in every place: messages, memories, timers, unsent replies. It cannot be undone, "
     "and /memory export keeps a copy for you first. To go ahead: /memory forget everything yes"
@@ -330,13 +332,12 @@ async def forget_workspace(asking: Asking, *, sure: bool) -> Answer:
 async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
     """Erase a person and prove it: rows, vectors, timers, waiting events, unsent replies, quoted words elsewhere, cache keys."""
     parts = asking.parts
-    async with parts.db.bare() as connection:
-        counts = await value(connection, "SELECT erase_agent(%s, %s, %s, %s)", (agent, role, parts.erasure_key, parts.now()))
-    cached = await _uncached(asking, agent)
-    async with parts.db.bare() as connection:
-        left = await value(connection, "SELECT residue(%s)", (agent,))
-    rest = {table: number for table, number in left.items() if number}
-    if rest:
+    assert role != "agent"
+    erased = await erasures.erase(parts.db, parts.cache, parts.data, agent, actor=role, key=parts.erasure_key, now=parts.now())
+    counts, left = erased.removed, erased.left
+    cached = f" {AWAY}" if erased.redis_away else ""
+    if not erased.complete:
+        rest = {table: number for table, number in left.items() if number}
         raise CommandRefused(f"The erasure is incomplete: {rest} rows are left. Tell the operator, and ask again.")
     total = sum(counts.values())
     shown = ", ".join(

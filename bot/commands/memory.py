@@ -226,13 +226,14 @@ async def _summaries(connection: Connection) -> list[str]:
 
 
 async def _timers(connection: Connection, zone: tzinfo) -> list[str]:
-    rows = await _rows(connection, "SELECT id, purpose, due_at, every FROM timers WHERE due_at IS NOT NULL ORDER BY due_at")
+    rows = await _rows(connection, "SELECT id, kind, purpose, due_at, every FROM timers WHERE due_at IS NOT NULL ORDER BY due_at")
     if not rows:
         return []
     lines = ["Timers"]
     for row in rows:
         again = f", every {row['every']}" if row["every"] else ""
-        lines.append(f"    t{row['id']}  {when(row['due_at'], zone)}{again}  {brief(row['purpose'])}")
+        whose = {"follow_up": " (my own idea)", "schedule": " (set by the operator)"}.get(row["kind"], "")
+        lines.append(f"    t{row['id']}  {when(row['due_at'], zone)}{again}  {brief(row['purpose'])}{whose}")
     return lines
 
 

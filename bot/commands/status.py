@@ -14,6 +14,11 @@ async def whoami(asking: Asking) -> str:
     }
     lines = [f"you: {asking.person.author_id} ({asking.person.name})", f"here: {kinds[asking.where.kind]}"]
     lines.append("memory: you have an agent of your own" if asking.agent is not None else "memory: nothing is kept of you yet")
+    if asking.agent is not None and asking.own_direct:
+        async with asking.parts.db.agent(asking.agent) as connection:
+            cursor = await connection.execute("SELECT platform, realm, user_id FROM identities ORDER BY created_at")
+            accounts = [f"{row['platform']}:{row['realm']}:{row['user_id']}" for row in await cursor.fetchall()]
+        lines += [f"linked accounts: {', '.join(accounts)}"] if len(accounts) > 1 else []
     return "\n".join([*lines, *(["operator: yes"] if asking.actor.operator else [])])
 
 

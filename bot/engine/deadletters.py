@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.engine.queue import Queue
-from memory.db import Database
+from memory.db import Database, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +29,7 @@ async def dead_letters(db: Database, limit: int = 100) -> list[DeadLetter]:
         return [DeadLetter(**row) for row in await cursor.fetchall()]
 
 
-async def replay(db: Database, queue: Queue, event_id: int | None = None) -> int:
+async def replay(db: Database, event_id: int | None = None) -> int:
     """Put one dead letter, or all, back in the inbox and wake their agents. Returns how many."""
     async with db.bare() as connection:
-        cursor = await connection.execute("SELECT * FROM replay_dead(%s)", (event_id,))
-        rows = await cursor.fetchall()
-        for row in rows:
-            if row["need_wake"]:
-                await queue.defer_wake(connection, row["agent_id"])
-    return len(rows)
+        return int(await value(connection, "SELECT replay_dead(%s)", (event_id,)))

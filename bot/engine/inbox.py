@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg import Rollback
 from psycopg.types.json import Jsonb
 
 from adapters.base import Image, Incoming
 from bot.engine.events import Origin
-from bot.engine.queue import Queue
-from memory.db import Connection, Database
+from memory.db import Connection, Database, value
 from memory.sanitise import clean, clean_json
 
 # Somebody joining or coming online says nothing to the bot: such a turn may be silent, like a timer's, and only `send_message` speaks in it.
@@ -32,7 +30,7 @@ class Accepted:
 
 
 async def accept(
-    db: Database, queue: Queue, incoming: Incoming, *, burst: timedelta, now: datetime, erasure_key: bytes | None = None
+    db: Database, incoming: Incoming, *, burst: timedelta, now: datetime, erasure_key: bytes | None = None
 ) -> Accepted:
     """Take one event of a platform in; durable when this returns. A redelivery (same platform and key) changes nothing.
 
@@ -41,7 +39,8 @@ async def accept(
     """
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
-    async with db.opened(
+    async with db.pool.connection() as connection:
+        cursor = await connection.execute(
             "SELECT * FROM take_in(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name), _or_none(person.locale),
@@ -50,30 +49,21 @@ async def accept(
                 round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0, now,
                 None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
             ),
-        ) as (connection, cursor):  # fmt: skip
+        )  # fmt: skip
         taken = await cursor.fetchone()
         assert taken is not None
-        if taken["event_id"] is None:
-            # Takes back the agent that a late redelivery of an erased person's event would otherwise have made anew.
-            raise Rollback
-        if taken["need_wake"]:
-            await queue.defer_wake(connection, taken["agent_id"])
     return Accepted(taken["agent_id"], taken["place_id"], taken["event_id"])
 
 
 async def accept_timed(
-    connection: Connection, queue: Queue, *, agent: int, place: int, key: str, payload: Mapping[str, Any], now: datetime
+    connection: Connection, *, agent: int, place: int, key: str, payload: Mapping[str, Any], now: datetime
 ) -> int | None:
     """Take a timer's event in, inside the transaction that moves the timer on. None: this firing is in already."""
-    cursor = await connection.execute(
-        "SELECT event_id, need_wake FROM accept_event(%s, %s, 'timer', 'timed', 'timer', %s, %s, 0, %s)",
+    event_id: int | None = await value(
+        connection,
+        "SELECT accept_event(%s, %s, 'timer', 'timed', 'timer', %s, %s, 0, %s)",
         (agent, place, key, Jsonb(clean_json(dict(payload))), now),
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    if row["need_wake"]:
-        await queue.defer_wake(connection, agent)
-    event_id: int | None = row["event_id"]
     return event_id
 
 

@@ -131,11 +131,11 @@ class OutboxSender:
                 await self._settle(head, "state = 'sent', platform_id = %s", outcome)
             case Undeliverable():
                 log.warning("outbox row %d is undeliverable", head.id)
+                if not isinstance(outcome, Unreachable):
+                    await self._redirect(head)
                 await self._settle(head, "state = 'failed', last_error = %s", named(outcome))
                 if isinstance(outcome, Unreachable):
                     await self._mark(head)
-                else:
-                    await self._redirect(head)
             case TryLater():
                 await self._settle(head, "state = 'waiting', not_before = %s", self._now() + timedelta(seconds=outcome.seconds))
             case _:

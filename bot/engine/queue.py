@@ -157,7 +157,7 @@ class Queue:
 
     async def defer_wake(self, connection: Connection, agent: int) -> None:
         """Wake an agent when the caller's transaction commits. The caller keeps the invariant: flag up, exactly one job."""
-        await self._wake.configure(lock=lock_of(agent), connection=connection).defer_async(agent=agent)
+        await connection.execute("SELECT defer_wake(%s)", (agent,))
 
     async def owns(self, job: Job) -> bool:
         """Whether a job still belongs to the run it was fetched for; False once another worker was given it."""

@@ -20,7 +20,6 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from bot.engine.inbox import accept_timed
 from bot.engine.loops import named
-from bot.engine.queue import Queue
 from memory.db import Connection, Database
 
 log = logging.getLogger(__name__)
@@ -126,7 +125,7 @@ def _instant(wall_time: datetime, tz: ZoneInfo) -> datetime:
     return wall_time.replace(tzinfo=tz, fold=0).astimezone(UTC)
 
 
-async def fire_due(db: Database, queue: Queue, now: datetime, decide: Decide = always) -> int:
+async def fire_due(db: Database, now: datetime, decide: Decide = always) -> int:
     """Decide about all due timers and move them on; returns how many. Any number of processes may do this at once."""
     total = 0
     while True:
@@ -135,7 +134,7 @@ async def fire_due(db: Database, queue: Queue, now: datetime, decide: Decide = a
             rows = await cursor.fetchall()
             # In the order of agents, as each one's row is locked until the end and another process does the same.
             for row in sorted(rows, key=lambda row: (row["agent_id"], row["due_at"])):
-                await _fire(connection, queue, row, now, decide)
+                await _fire(connection, row, now, decide)
         total += len(rows)
         if len(rows) < BATCH:
             return total
@@ -144,7 +143,7 @@ async def fire_due(db: Database, queue: Queue, now: datetime, decide: Decide = a
 _COLUMNS = "id, agent_id AS agent, place_id AS place, kind, purpose, zone, wall_time, every, name, due_at, created_at"
 
 
-async def _fire(connection: Connection, queue: Queue, row: dict[str, Any], now: datetime, decide: Decide) -> None:
+async def _fire(connection: Connection, row: dict[str, Any], now: datetime, decide: Decide) -> None:
     agent, place = row["agent_id"], row["place_id"]
     async with connection.pipeline():
         await connection.execute("SELECT enter(%s, %s)", (agent, place))
@@ -156,7 +155,7 @@ async def _fire(connection: Connection, queue: Queue, row: dict[str, Any], now: 
     move = await decide(connection, due, now)
     if move.payload is not None:
         key = f"timer:{due.id}:{int(due.due_at.timestamp())}"
-        await accept_timed(connection, queue, agent=agent, place=place, key=key, now=now, payload=move.payload)
+        await accept_timed(connection, agent=agent, place=place, key=key, now=now, payload=move.payload)
     await connection.execute(
         "UPDATE timers SET due_at = %s, wall_time = coalesce(%s, wall_time) WHERE id = %s", (move.due_at, move.wall_time, due.id)
     )
@@ -205,14 +204,13 @@ class Ticker:
     def __init__(
         self,
         db: Database,
-        queue: Queue,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         every: float = 1.0,
         decide: Decide = always,
         also: Sequence[Callable[[datetime], Awaitable[object]]] = (),
     ) -> None:
-        self._db, self._queue, self._now, self._every = db, queue, now, every
+        self._db, self._now, self._every = db, now, every
         self._decide, self._also = decide, also
 
     async def run(self) -> None:
@@ -242,6 +240,6 @@ class Ticker:
             await rezone(self._db, now)
             for act in self._also:
                 await act(now)
-            await fire_due(self._db, self._queue, now, self._decide)
+            await fire_due(self._db, now, self._decide)
         except (psycopg.Error, OSError) as error:
             log.warning("timers were not looked at: %s", named(error))

@@ -40,8 +40,8 @@ async def ask(
     assert row is not None
     context.unfinished = True
     return (
-        f"Not stored: it is about {WORDS.get(kind, kind)}, which needs the person's yes. Ask them now, plainly and in their language, whether you may "
-        f"remember it, naming what. When they have answered, call answer_memory_request with request {row['id']}."
+        f"Not stored: it is about {WORDS.get(kind, kind)}, which needs the person's yes. Ask them now, plainly and in their language, "
+        f"whether you may remember it, naming what. When they have answered, call answer_memory_request with request {row['id']}."
     )
 
 

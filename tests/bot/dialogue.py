@@ -114,7 +114,7 @@ class Dialogue:
         incoming = Incoming(
             kind, self.person, self.place, key, self.at, text, message_id=key, addressed=addressed, quotes=quotes  # type: ignore[arg-type]
         )  # fmt: skip
-        accepted = await inbox.accept(self.db, self.queue, incoming, burst=timedelta(), now=self.at)
+        accepted = await inbox.accept(self.db, incoming, burst=timedelta(), now=self.at)
         return accepted.agent
 
     async def claim(self, agent: int) -> Claim:

@@ -202,7 +202,7 @@ async def test_a_due_timer_tells_the_agent_its_purpose(db: Database) -> None:
     timer = call("set_timer", purpose="remind Ada of the dentist", in_minutes=1)
     async with dialogue(db, reply("Set.", timer), reply(None, call("send_message", text="Dentist!"))) as d:
         await d.hear("remind me of the dentist")
-        assert await fire_due(db, d.queue, d.at + timedelta(minutes=2)) == 1
+        assert await fire_due(db, d.at + timedelta(minutes=2)) == 1
         [agent] = await d.rows("SELECT id FROM agents")
         claim = await d.claim(int(str(agent["id"])))
         await d.agent.turn(claim)

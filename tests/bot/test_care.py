@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.care import recognise
+from bot.persona import Emergency, Persona
 
 PLAIN = [
     # en
@@ -93,6 +94,13 @@ def test_one_joke_does_not_hide_what_else_is_said() -> None:
 @given(st.text(max_size=3000))
 def test_any_text_gets_an_answer(text: str) -> None:
     assert recognise(text) in (None, "plain", "perhaps")
+
+
+def test_the_lines_are_those_that_the_operator_marked() -> None:
+    said = Persona(name="K", character="x", emergency=(Emergency(when="a", say="A"), Emergency(when="b", say=" B ", kind="harm")))
+    assert said.care == ("B",)
+    assert Persona(name="K", character="x", emergency=(Emergency(when="a", say="A"), Emergency(when="b", say="B"))).care == ("A",)
+    assert Persona(name="K", character="x").care == ()
 
 
 def test_long_texts_are_quick() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bot.cli_people import opener_line
 from bot.engine import turns
 from bot.engine.events import Claim, TurnCancelled
 from bot.engine.timers import fire_due, rezone
@@ -64,7 +65,7 @@ async def tick(d: Dialogue) -> list[str] | None:
     """One tick and the turn that comes of it: what is said, or None when no event was made."""
     assert d.initiative is not None
     await d.initiative.plan(d.at)
-    await fire_due(d.db, d.queue, d.at, d.initiative.on_due)
+    await fire_due(d.db, d.at, d.initiative.on_due)
     (row,) = await d.rows("SELECT id FROM agents")
     claim = await turns.claim(d.db, int(str(row["id"])), d.at, d.engine)
     if not isinstance(claim, Claim):
@@ -171,7 +172,7 @@ async def test_an_opener_takes_up_what_is_worth_it(db: Database) -> None:
         await until_opener(d)
         d.clock[0] += timedelta(hours=1)
         assert d.initiative is not None
-        await fire_due(d.db, d.queue, d.at, d.initiative.on_due)  # too late for this look: another natural time
+        await fire_due(d.db, d.at, d.initiative.on_due)  # too late for this look: another natural time
         assert counts.get("opener_lapsed") == 1, counts
         await until_opener(d)
         assert await tick(d) == []
@@ -231,7 +232,7 @@ async def test_what_changed_since_the_inbox_is_seen_before_the_first_model_call(
         await give_leave(d)
         await until_opener(d)
         assert d.initiative is not None
-        await fire_due(d.db, d.queue, d.at, d.initiative.on_due)
+        await fire_due(d.db, d.at, d.initiative.on_due)
         assert len(await d.rows("SELECT 1 FROM events WHERE kind = 'timer' AND status = 0")) == 1
         await give_leave(d, "no")
         assert await tick(d) == []
@@ -239,6 +240,18 @@ async def test_what_changed_since_the_inbox_is_seen_before_the_first_model_call(
         assert await d.rows("SELECT status FROM events WHERE kind = 'timer'") == [{"status": 3}]
         assert await d.rows("SELECT 1 FROM openers") == []
         assert (await d.hear("still here"))[0] == "Hi again"
+
+
+async def test_an_opener_whose_turn_begins_hours_late_is_dropped(db: Database) -> None:
+    async with talking(db, reply("Hello")) as (d, counts):
+        await d.hear("Hi")
+        await give_leave(d)
+        await until_opener(d)
+        assert d.initiative is not None
+        await fire_due(d.db, d.at, d.initiative.on_due)
+        d.clock[0] += timedelta(minutes=31)  # the model was away, say
+        assert await tick(d) == []
+        assert counts == {"opener_lapsed": 1}
 
 
 async def test_a_message_that_comes_while_the_model_thinks_wins(db: Database) -> None:
@@ -254,7 +267,7 @@ async def test_a_message_that_comes_while_the_model_thinks_wins(db: Database) ->
         agent = await give_leave(d)
         await until_opener(d)
         assert d.initiative is not None
-        await fire_due(d.db, d.queue, d.at, d.initiative.on_due)
+        await fire_due(d.db, d.at, d.initiative.on_due)
         claim = await d.claim(agent)
         with pytest.raises(TurnCancelled):
             await d.agent.turn(claim)
@@ -441,3 +454,28 @@ async def test_the_second_voice_may_add_care(db: Database, voice: str, given: bo
         assert await d.hear("I can't go on") == (["Call 112.", "Tell me."] if given else ["Tell me."])
         assert "suicide" in seen(d.model.requests[0])
         assert [row["purpose"] for row in await d.rows("SELECT purpose FROM usage ORDER BY id")] == ["filter", "chat"]
+
+
+async def test_a_login_is_an_event_only_where_an_opener_may_follow(db: Database) -> None:
+    async with talking(db, reply("Hello"), reply(None, call("send_message", text="Good to see you."))) as (d, counts):
+        assert d.initiative is not None
+        who = ("console", "", "ada", "ada")
+        assert not await d.initiative.wanted(*who, d.at), "nobody knows them"
+        await d.hear("Hi")
+        d.clock[0] += timedelta(hours=3)
+        assert not await d.initiative.wanted(*who, d.at)
+        await give_leave(d)
+        assert await d.initiative.wanted(*who, d.at)
+        assert not await d.initiative.wanted("console", "", "ada", "elsewhere", d.at), "no such place"
+        assert await d.hear("", kind="login") == ["Good to see you."]
+        assert "The person came online. The person has just come online." in seen(d.model.requests[1])
+        assert counts == {"login_no_leave": 3, "opener_model_call": 1, "login_said": 1}
+        assert not await d.initiative.wanted(*who, d.at), "once a day"
+        assert counts["login_cap"] == 1
+
+
+def test_the_costs_are_shown() -> None:
+    assert opener_line({"considered": 3, "said": 2, "delivered": 2, "calls": 5, "tokens": 9000}) == (
+        "Openers: asked 3 times, said 2, delivered 2; 2.50 model calls and 4,500 tokens for each."
+    )
+    assert opener_line({"considered": 3, "said": 0, "delivered": 0, "calls": 5, "tokens": 9000}).endswith("none delivered.")

@@ -39,8 +39,9 @@ async def test_once_beside_the_first_reply(db: Database) -> None:
 
 async def test_each_person_in_their_language(db: Database) -> None:
     async with dialogue(db, *[reply("Hello.")] * 4) as d:
-        for user, locale, text in (("a", "de-AT", "Ich merke mir das."), ("b", "pt-BR", "Eu me lembro."), ("c", "pt", "I remember."), ("d", "ja", "I remember.")):
-            assert await of(d, user, locale).hear("Hi") == ["Hello.", text]
+        wanted = {"de-AT": "Ich merke mir das.", "pt-BR": "Eu me lembro.", "pt": "I remember.", "ja": "I remember."}
+        for locale, text in wanted.items():
+            assert await of(d, f"user-{locale}", locale).hear("Hi") == ["Hello.", text]
 
 
 async def test_a_workspace_may_have_words_of_its_own_or_none(db: Database) -> None:

@@ -184,7 +184,8 @@ def test_the_silence_grows() -> None:
 @pytest.mark.parametrize(
     ("clock", "begins", "ends", "quiet"),
     [(time(22), time(21), time(9), True), (time(8, 59), time(21), time(9), True), (time(9), time(21), time(9), False),
-     (time(21), time(21), time(9), True), (time(13), time(12), time(14), True), (time(14), time(12), time(14), False), (time(3), time(0), time(0), False)],
+     (time(21), time(21), time(9), True), (time(13), time(12), time(14), True), (time(14), time(12), time(14), False),
+     (time(3), time(0), time(0), False)],
 )  # fmt: skip
 def test_quiet_hours(clock: time, begins: time, ends: time, quiet: bool) -> None:
     assert is_quiet(clock, begins, ends) is quiet

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from adapters.base import Outgoing, TryLater
+from adapters.base import Changed, Outgoing, TryLater
 from bot.agent import Agent
+from bot.changes import follow
 from bot.engine import turns
 from bot.engine.events import TryAgainLater
 from bot.engine.outbox import STOPPED, OutboxSender
@@ -304,3 +305,34 @@ async def test_the_usage_of_a_streamed_answer_is_counted(db: Database) -> None:
     async with dialogue(db, reply(None, call("send_message", text=LONG), prompt_tokens=4321)) as d:
         await growing(d, Board()).turn(await d.claim(await d.accept("tell me")))
         assert await d.rows("SELECT prompt_tokens FROM usage") == [{"prompt_tokens": 4321}]
+
+
+async def test_a_question_that_is_edited_meanwhile_gets_its_answer_in_the_same_message(db: Database) -> None:
+    step = Growing(reply(None, call("send_message", text=LONG)), shown=100)
+    async with dialogue(db, step, reply(None, call("send_message", text="About tea, then."))) as d:
+        board = Board()
+        claim = await d.claim(await d.accept("tell me about tae"))
+        turn = asyncio.create_task(growing(d, board).turn(claim))
+        await step.reached.wait()
+        await until(lambda: board.pages)
+        asked = str(claim.events[0].payload["message_id"])
+        assert await follow(db, d.cache, Changed("console", "", d.place.external_id, (asked,), "tell me about tea", d.at)) == 1
+        step.release()
+        await turn
+        await sent(d, board)
+        assert board.pages == {"page0": "About tea, then."}
+        assert await states(d) == ["sent"]
+
+
+async def test_nothing_grows_past_what_still_has_to_go_out_before_it(db: Database) -> None:
+    first = reply("said first", call("send_message", text="First.", request_heartbeat=True))
+    step = Growing(reply(None, call("send_message", text=LONG)), shown=100)
+    async with dialogue(db, first, step) as d:
+        board = Board()
+        claim = await d.claim(await d.accept("two things"))
+        turn = asyncio.create_task(growing(d, board).turn(claim))
+        await step.reached.wait()
+        step.release()
+        await turn
+        await sent(d, board)
+        assert [text for _, text in board.history] == ["First.", LONG.strip()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from bot.engine.queue import Queue
 from bot.engine.timers import Ticker
 from bot.initiative import Initiative
 from bot.speaking import Rules
@@ -14,9 +13,9 @@ from memory.db import Database
 
 async def main(url: str) -> None:
     """Tick for ever."""
-    async with Database(url, size=3) as db, Queue(url) as queue:
+    async with Database(url, size=3) as db:
         initiative = Initiative(db, Rules())
-        await Ticker(db, queue, every=0.02, decide=initiative.on_due, also=(initiative.plan,)).run()
+        await Ticker(db, every=0.02, decide=initiative.on_due, also=(initiative.plan,)).run()
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ async def produce(engine: World) -> None:
             key=f"{user}-{number}", at=datetime.now(UTC), text=str(number),
         )  # fmt: skip
         outcomes = await asyncio.gather(
-            *(accept(engine.db, engine.queue, incoming, burst=timedelta(), now=datetime.now(UTC)) for _ in range(3))
+            *(accept(engine.db, incoming, burst=timedelta(), now=datetime.now(UTC)) for _ in range(3))
         )
         assert sum(outcome.event_id is not None for outcome in outcomes) == 1
 

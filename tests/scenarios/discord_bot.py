@@ -87,8 +87,8 @@ class Bot:
             "DISCORD_TOKEN": self.server.token, "KEEPSAKE_DATA": str(self.data), "KEEPSAKE__DISCORD__API_BASE": self.server.api_base,
             "KEEPSAKE__DISCORD__GATEWAY": self.server.gateway, "KEEPSAKE__DISCORD__MESSAGE_CONTENT": "true",
             "KEEPSAKE__DISCORD__RESTART_CAP": "1", "KEEPSAKE__MODEL__BASE_URL": self.model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted",
-            "KEEPSAKE__CONSENT__NOTICE": "{}", "KEEPSAKE__ENGINE__DEBOUNCE": "0.4", "KEEPSAKE__ENGINE__DEBOUNCE_CAP": "3", "KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{self.port}",
-            "PYTHONUNBUFFERED": "1",
+            "KEEPSAKE__CONSENT__NOTICE": "{}", "KEEPSAKE__ENGINE__DEBOUNCE": "0.4", "KEEPSAKE__ENGINE__DEBOUNCE_CAP": "3",
+            "KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{self.port}", "PYTHONUNBUFFERED": "1",
         }  # fmt: skip
         return {**kept, **chosen, **self.settings}
 

@@ -50,7 +50,7 @@ class RunningBot:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
         common = {
             "KEEPSAKE_DATA": str(self.data), "KEEPSAKE__MODEL__BASE_URL": self.model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted",
-            "KEEPSAKE__ENGINE__DEBOUNCE": "0.4", "KEEPSAKE__ENGINE__DEBOUNCE_CAP": "3",
+            "KEEPSAKE__ENGINE__DEBOUNCE": "0.4", "KEEPSAKE__ENGINE__DEBOUNCE_CAP": "3", "KEEPSAKE__CONSENT__NOTICE": "{}",
             "KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{self.port}", "PYTHONUNBUFFERED": "1",
         }  # fmt: skip
         return {**kept, **common, **self.chosen(), **self.settings}

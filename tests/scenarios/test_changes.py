@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from adapters.base import Changed
+from adapters.base import Changed, Quote
 from bot.changes import follow
 from bot.engine import turns
 from bot.engine.events import TurnCancelled
@@ -22,9 +22,9 @@ async def last_id(d: Dialogue) -> str:
     return str(rows[0]["id"])
 
 
-async def change(d: Dialogue, text: str | None, *ids: str) -> int:
+async def change(d: Dialogue, text: str | None, *ids: str, mark: bool = False) -> int:
     named = ids or (await last_id(d),)
-    return await follow(d.db, d.cache, Changed("console", "", d.place.external_id, named, text, d.at))
+    return await follow(d.db, d.cache, Changed("console", "", d.place.external_id, named, text, d.at, mark))
 
 
 async def test_an_edit_of_a_waiting_message_is_what_gets_answered(db: Database) -> None:
@@ -111,3 +111,81 @@ async def test_a_bulk_deletion_and_a_deletion_of_something_unknown(db: Database)
         assert await change(d, None, one, two, "unknown") == 2
         assert await change(d, None, one, two, "unknown") == 0
         assert await d.rows("SELECT content FROM messages WHERE role = 'user'") == []
+
+
+async def test_an_operator_may_have_deleted_messages_marked_instead(db: Database) -> None:
+    store = reply("Noted.", call("working_context_append", section="key_facts", content="The code is 4711."))
+    async with dialogue(db, store, reply("hm")) as d:
+        await d.hear("the code is 4711")
+        for _ in range(2):
+            assert await change(d, None, mark=True) == 1
+        assert await d.entries() == [("key_facts", "The code is 4711.")]
+        await d.hear("what do you know?")
+        assert "[deleted] the code is 4711" in seen(d.model.requests[-1])
+        assert "[deleted] [deleted]" not in seen(d.model.requests[-1])
+
+
+async def test_a_marked_message_that_waited_is_not_answered_either(db: Database) -> None:
+    async with dialogue(db) as d:
+        agent = await d.accept("never mind")
+        assert await change(d, None, mark=True) == 1
+        assert await turns.claim(db, agent, d.at, d.engine) is None
+
+
+QUOTES = (
+    Quote("console::ben", "Ben", "the key is under the pot", "context", "garden/7"),
+    Quote("console::eve", "Eve", "hi", "context"),
+)
+
+
+async def changed_there(d: Dialogue, text: str | None, *, mark: bool = False) -> int:
+    """Ben's message, in the place where he wrote it."""
+    return await follow(d.db, d.cache, Changed("console", "", "garden", ("7",), text, d.at, mark))
+
+
+async def test_deleted_words_go_where_somebody_elses_agent_has_them_as_a_quote(db: Database) -> None:
+    async with dialogue(db, reply("Under the pot."), reply("hm")) as d:
+        await d.hear("where is the key?", quotes=QUOTES)
+        assert await changed_there(d, None) == 1
+        assert await changed_there(d, None) == 0
+        rows = await d.rows("SELECT kind, content FROM messages WHERE kind IN ('quote', 'message', 'result') ORDER BY id")
+        assert [(row["kind"], row["content"]) for row in rows] == [
+            ("quote", "hi"), ("message", "where is the key?"), ("message", "Under the pot."),
+        ]  # fmt: skip
+        [event] = await d.rows("SELECT status, payload FROM events")
+        assert event["status"] == 1
+        await d.hear("and now?")
+        assert "the key is under the pot" not in seen(d.model.requests[-1])
+
+
+async def test_deleted_words_go_from_what_waits_and_edited_ones_change_there(db: Database) -> None:
+    async with dialogue(db, reply("ok")) as d:
+        agent = await d.accept("where is the key?", quotes=QUOTES)
+        assert await changed_there(d, "the key is under the mat") == 1
+        [row] = await d.rows("SELECT payload->'quotes' AS quotes FROM events")
+        assert [one["text"] for one in row["quotes"]] == ["the key is under the mat", "hi"]  # type: ignore[attr-defined]
+        assert await changed_there(d, None, mark=True) == 1
+        [row] = await d.rows("SELECT payload->'quotes' AS quotes FROM events")
+        assert [one["text"] for one in row["quotes"]] == ["[deleted] the key is under the mat", "hi"]  # type: ignore[attr-defined]
+        assert await changed_there(d, None) == 1
+        await d.agent.turn(await d.claim(agent))
+        assert "pot" not in seen(d.model.requests[0])
+        assert "mat" not in seen(d.model.requests[0]).replace("format", "")
+        assert "where is the key?" in seen(d.model.requests[0])
+
+
+async def test_edited_words_are_corrected_where_they_are_quoted_and_marked_ones_marked(db: Database) -> None:
+    async with dialogue(db, reply("ok"), reply("ok")) as d:
+        await d.hear("where is the key?", quotes=QUOTES)
+        assert await changed_there(d, "the key is under the mat") == 1
+        assert await changed_there(d, None, mark=True) == 1
+        await d.hear("well?")
+        assert "[deleted] the key is under the mat" in seen(d.model.requests[-1])
+        assert "the key is under the pot" not in seen(d.model.requests[-1])
+
+
+async def test_a_deletion_elsewhere_with_the_same_number_touches_nothing(db: Database) -> None:
+    async with dialogue(db, reply("ok")) as d:
+        await d.hear("where is the key?", quotes=QUOTES)
+        for other in (Changed("console", "", "shed", ("7",), None, d.at), Changed("slack", "", "garden", ("7",), None, d.at)):
+            assert await follow(d.db, d.cache, other) == 0

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.scenarios.discord_bot import POST, Bot, bot_on, echo, quoted, said
-from tests.scenarios.measure_discord import soak
+from tests.scenarios.soak_discord import soak
 from tests.servers.discord import DiscordServer, Guild, Person
 from tests.servers.model import Gate, ScriptedModel, call, reply
 from tests.waiting import until
@@ -299,4 +299,5 @@ async def test_faults_of_the_api_are_waited_out_without_a_duplicate_or_a_stall_o
 
 
 async def test_many_people_at_once_each_get_their_answers_in_order(world: World) -> None:
-    await soak(world.server, world.bot, people=40, messages=3)
+    soaked = await soak(world.server, world.bot, people=40, messages=4)
+    assert (soaked.lost, soaked.twice, soaked.disorder) == (0, 0, 0), soaked

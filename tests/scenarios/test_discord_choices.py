@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.discord_bot import Bot, bot_on, echo, parts, quoted
+from tests.scenarios.discord_bot import Bot, bot_on, echo, quoted
 from tests.servers.discord import DiscordServer, Guild, Person
 from tests.servers.discord.people import Person as Somebody
-from tests.servers.model import Request, ScriptedModel, Step, call, reply
+from tests.servers.model import ScriptedModel
 from tests.waiting import until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
@@ -31,17 +31,9 @@ class World:
     ada: Person
 
 
-def policy(request: Request) -> Step:
-    """Greets who joins, once; else as usual."""
-    happened = parts(request, "event")
-    if not parts(request, "user_message") and len(happened) > len(request.contents("tool")):
-        return reply(None, call("send_message", text="Welcome!"))
-    return reply(None) if happened and not parts(request, "user_message") else echo(request)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running() -> AsyncIterator[tuple[DiscordServer, ScriptedModel, Bot, Guild, Guild, Person]]:
-    async with DiscordServer(heartbeat_interval=0.5) as server, ScriptedModel(policy=policy) as model:
+    async with DiscordServer(heartbeat_interval=0.5) as server, ScriptedModel(policy=echo) as model:
         home = server.guild("Home", channels=("general", "door", "quiet", "no-mentions"), shard=(0, 2))
         other = server.guild("Other", shard=(1, 2))
         robot = server.person("Robot", home, bot=True)
@@ -51,7 +43,8 @@ async def running() -> AsyncIterator[tuple[DiscordServer, ScriptedModel, Bot, Gu
             "PLACES": json.dumps({str(home.channel("no-mentions").id): {"mentions": False}}),
         }  # fmt: skip
         server.place_routes.shards = 2
-        async with bot_on(server, model, **{f"DISCORD__{name}": value for name, value in choices.items()}) as bot:
+        settings = {f"DISCORD__{name}": value for name, value in choices.items()} | {"WELCOME__TEXT": "Welcome, {name}!"}
+        async with bot_on(server, model, **settings) as bot:
             await server.until(lambda: len(list(server.hub.live())) == 2, timeout=30)
             await bot.heard("connected to Discord")
             yield server, model, bot, home, other, robot
@@ -76,7 +69,12 @@ async def test_who_joins_is_greeted_once_in_the_place_that_was_set(world: World)
     ben.leave(world.home)
     ben.join(world.home)
     await greeted(3)
-    assert {message.content for message in server.messages(door, server.bot)} == {"Welcome!"}
+    assert [message.content for message in server.messages(door, server.bot)] == [
+        "Welcome, Ada!",
+        "Welcome, Ben!",
+        "Welcome, Ben!",
+    ]
+    assert world.model.requests == [], "the words are the operator's"
 
 
 async def test_direct_messages_and_both_shards_are_heard_without_the_content_intent(world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.scenarios.discord_bot import Bot, bot_on, echo
-from tests.scenarios.measure_discord import soak
+from tests.scenarios.soak_discord import soak
 from tests.servers.discord import DiscordServer, Guild, Interaction, Person, Role
 from tests.servers.model import ScriptedModel
 from tests.waiting import until

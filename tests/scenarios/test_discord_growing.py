@@ -139,7 +139,9 @@ async def test_a_picture_is_shown_to_the_model_once_and_not_kept(world: World) -
     gate = Gate(reply("A cat.", call("working_context_append", section="goals", content="x", request_heartbeat=True)))
     world.model.add(gate, reply(None, call("send_message", text="A cat.")))
     before = len(world.model.requests)
-    ada.say(text="what is this?", attachments=[ada.file("cat.png", PNG, "image/png"), ada.file("not.png", b"<html>", "image/png")])
+    ada.say(
+        text="what is this?", attachments=[ada.file("cat.png", PNG, "image/png"), ada.file("not.png", b"<html>", "image/png")]
+    )
     await gate.reached.wait()
     gate.release()
     assert (await server.wait_for_message(ada.dm, timeout=20)).content == "A cat."

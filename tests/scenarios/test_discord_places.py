@@ -141,3 +141,47 @@ async def test_dispatches_that_are_wrong_or_unknown_cost_nobody_an_answer(world:
         ada.say(text=f"after {event}")
         answer = await server.wait_for_message(ada.dm, timeout=30)
         assert answer.content == f"re: after {event}"
+
+
+async def test_a_message_that_is_dispatched_twice_is_answered_once(world: World) -> None:
+    server, ada = world.server, world.ada
+    message = ada.say(text="once")
+    server.actions._tell("MESSAGE_CREATE", message)
+    assert (await server.wait_for_message(ada.dm, timeout=20)).content == "re: once"
+    server.actions._tell("MESSAGE_CREATE", message)
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="and on"), "re: and on")
+    assert [one.content for one in server.messages(ada.dm, server.bot)] == ["re: once", "re: and on"]
+
+
+async def test_previews_and_pins_are_no_edits_of_anybody(world: World) -> None:
+    server, ada = world.server, world.ada
+    general = world.home.channel("general")
+    asked = ada.ask(general, "see https://example.com/")
+    answer = await server.wait_for_message(general, after=asked, timeout=20)
+    before = await world.bot.counted("discord_edited")
+    for message in (asked, answer):
+        server.actions.unfurl(message)
+        server.actions.pin(message, ada.user)
+    await world.bot.exchange(general, lambda: ada.ask(general, "next"), "re: next")
+    assert await world.bot.counted("discord_edited") == before
+
+
+async def test_a_block_by_the_proxy_in_front_of_discord_is_waited_out(world: World) -> None:
+    server, ada = world.server, world.ada
+    mine = str(ada.dm.id)
+    server.faults.rate_limit(POST, 0.5, via=False, where=lambda request: request.params["channel_id"] == mine)
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="patience"), "re: patience")
+    assert [one.content for one in server.messages(ada.dm, server.bot)] == ["re: patience"]
+
+
+async def test_why_a_message_was_not_answered_is_counted(world: World) -> None:
+    server, ada = world.server, world.ada
+    lobby = server.channel(world.home, "lobby")
+    for text, reason in (("just talk", "not_addressed"), ("@everyone hello", "mass_mention")):
+        before = await world.bot.counted(f"discord_ignored_{reason}")
+        ada.say(lobby, text)
+        await until(lambda: world.bot.counted(f"discord_ignored_{reason}", above=before))  # noqa: B023
+    before = await world.bot.counted("discord_ignored_webhook")
+    server.webhook_says(lobby, server.bot.mention + " build done")
+    await until(lambda: world.bot.counted("discord_ignored_webhook", above=before))
+    assert not server.messages(lobby, server.bot)

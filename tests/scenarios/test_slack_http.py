@@ -49,7 +49,7 @@ async def test_events_commands_and_buttons_over_http_and_what_is_refused() -> No
 
 
 async def test_workspaces_install_the_app_themselves() -> None:
-    async with slack_server(url="http://127.0.0.1:1") as server, ScriptedModel(policy=echo) as model:
+    async with slack_server(url="http://127.0.0.1:1", retries=(0.3,) * 8) as server, ScriptedModel(policy=echo) as model:
         acme = server.team("Acme")
         ada = server.person("Ada", acme)
         settings = {

@@ -106,40 +106,44 @@ END $$;
 
 -- Takes one event in. The agent row lock gives the gapless number and makes the wake flag exact.
 -- p_burst_ms: how long after it more of the same burst is waited for; zero for what must not wait.
--- No event id: a redelivery, an event of an erased person, or no such agent; nothing was stored.
+-- The agent is woken with it. Null: a redelivery, an event of an erased person, or no such agent; nothing was stored.
 CREATE FUNCTION accept_event(p_agent bigint, p_place bigint, p_kind text, p_origin text, p_source text, p_idem text,
                              p_payload jsonb, p_burst_ms integer, p_now timestamptz, p_erased bytea DEFAULT NULL)
-RETURNS TABLE (event_id bigint, need_wake boolean)
+RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE a agents; new_id bigint;
 BEGIN
   SELECT * INTO a FROM agents WHERE id = p_agent FOR NO KEY UPDATE;
   IF NOT FOUND OR EXISTS (SELECT 1 FROM erased_events WHERE hash = p_erased AND until > p_now) THEN
-    RETURN QUERY SELECT NULL::bigint, false; RETURN;
+    RETURN NULL;
   END IF;
   INSERT INTO events (agent_id, seq, place_id, visibility, kind, origin, source, idem, payload, burst_ms, created_at)
     VALUES (p_agent, a.next_seq, p_place, (SELECT p.kind FROM places p WHERE p.id = p_place), p_kind, p_origin, p_source, p_idem, p_payload,
             p_burst_ms, p_now)
     ON CONFLICT (source, idem) DO NOTHING RETURNING id INTO new_id;
   IF new_id IS NULL THEN
-    RETURN QUERY SELECT NULL::bigint, false; RETURN;
+    RETURN NULL;
   END IF;
   UPDATE agents SET next_seq = next_seq + 1, wake = true WHERE id = p_agent;
-  RETURN QUERY SELECT new_id, NOT a.wake;
+  IF NOT a.wake THEN PERFORM defer_wake(p_agent); END IF;
+  RETURN new_id;
 END $$;
 
--- All of the way in, in one round trip: the person's agent, the place, the conversation, the event.
+-- All of the way in, in one statement: the person's agent, the place, the conversation, the event. What it makes for an event that is not
+-- stored is taken back: a late redelivery must not bring an erased person's agent back.
 CREATE FUNCTION take_in(p_platform text, p_realm text, p_user text, p_name text, p_locale text, p_zone text, p_workspace text, p_external text,
                         p_place_kind text, p_place_name text, p_parent text, p_kind text, p_origin text, p_idem text, p_payload jsonb, p_burst_ms integer,
                         p_now timestamptz, p_erased bytea)
-RETURNS TABLE (agent_id bigint, place_id bigint, event_id bigint, need_wake boolean)
+RETURNS TABLE (agent_id bigint, place_id bigint, event_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
   agent_id := agent_of(p_platform, p_realm, p_user, p_name, p_locale, p_zone);
   place_id := place_of(p_platform, p_realm, p_workspace, p_external, p_place_kind, p_place_name, p_parent, agent_id);
   PERFORM conversation_of(agent_id, place_id);
-  SELECT a.event_id, a.need_wake INTO event_id, need_wake
-    FROM accept_event(agent_id, place_id, p_kind, p_origin, p_platform, p_idem, p_payload, p_burst_ms, p_now, p_erased) a;
+  event_id := accept_event(agent_id, place_id, p_kind, p_origin, p_platform, p_idem, p_payload, p_burst_ms, p_now, p_erased);
+  IF event_id IS NULL THEN RAISE EXCEPTION USING ERRCODE = 'KS003'; END IF;
+  RETURN NEXT;
+EXCEPTION WHEN SQLSTATE 'KS003' THEN
   RETURN NEXT;
 END $$;
 
@@ -335,17 +339,19 @@ LANGUAGE sql SECURITY DEFINER AS $$
   SELECT id, agent_id, kind, source, attempts, last_error, created_at, done_at FROM events WHERE status = 2 ORDER BY id LIMIT p_limit
 $$;
 
--- Puts one dead letter, or all with null, back in the inbox. Returns the agents that need a wake-up.
-CREATE FUNCTION replay_dead(p_event bigint) RETURNS TABLE (event_id bigint, agent_id bigint, need_wake boolean)
+-- Puts one dead letter, or all with null, back in the inbox and wakes the agents. Returns how many.
+CREATE FUNCTION replay_dead(p_event bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE e record; was boolean;
+DECLARE e record; n bigint := 0; was boolean;
 BEGIN
   FOR e IN SELECT id, events.agent_id AS agent FROM events WHERE status = 2 AND (p_event IS NULL OR id = p_event) ORDER BY events.agent_id, id LOOP
     SELECT wake INTO was FROM agents WHERE id = e.agent FOR NO KEY UPDATE;
     UPDATE events SET status = 0, attempts = 0, last_error = '', done_at = NULL, turn_id = NULL WHERE id = e.id;
     UPDATE agents SET wake = true WHERE id = e.agent;
-    RETURN QUERY SELECT e.id, e.agent, NOT was;
+    IF NOT was THEN PERFORM defer_wake(e.agent); END IF;
+    n := n + 1;
   END LOOP;
+  RETURN n;
 END $$;
 
 -- Outbox ----------------------------------------------------------------------------------------------

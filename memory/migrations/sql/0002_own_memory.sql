@@ -175,6 +175,7 @@ CREATE INDEX ON working_context (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX ON timers (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX ON turns (conversation_id);
 CREATE INDEX ON identities (merged_into) WHERE merged_into IS NOT NULL;
+CREATE INDEX ON places (owner_id) WHERE owner_id IS NOT NULL;
 -- The costs of a turn outlive it; a number is enough.
 ALTER TABLE usage DROP CONSTRAINT usage_turn_id_fkey;
 -- What retention looks for.
@@ -225,10 +226,23 @@ BEGIN
   RETURN true;
 END $$;
 
+-- Takes texts out of the results that showed them, and the calls of turns out that wrote something of them.
+CREATE FUNCTION drop_repeated(p_agents bigint[], p_texts text[], p_turns bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE heads text[];
+BEGIN
+  -- Results hold texts as JSON.
+  heads := ARRAY(SELECT DISTINCT btrim(to_jsonb(left(t, 200))::text, '"') FROM unnest(p_texts) t WHERE length(t) >= 8);
+  UPDATE messages m SET content = '(What was found here is no longer kept.)' WHERE m.agent_id = ANY (p_agents) AND m.kind = 'result'
+    AND EXISTS (SELECT 1 FROM unnest(heads) head WHERE position(head IN m.content) > 0);
+  -- Calls and results leave together, so that no call stays without its result.
+  DELETE FROM messages WHERE agent_id = ANY (p_agents) AND turn_id = ANY (p_turns) AND kind IN ('call', 'result', 'monologue');
+  UPDATE messages SET calls = NULL WHERE agent_id = ANY (p_agents) AND turn_id = ANY (p_turns) AND calls IS NOT NULL;
+END $$;
+
 -- What other agents hold of somebody's words: quotes, what was derived from them, results that show them, summaries that cover them,
--- quotes in events that wait. Their versions rise, so that a running turn that has read any of it starts its pass again.
-CREATE FUNCTION forget_author(p_authors text[], p_except bigint[]) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE touched bigint[]; n bigint; total bigint; heads text[]; each record;
+-- quotes in events that wait. Their versions rise, so that a running turn that has read any of it starts its pass again. Returns the agents.
+CREATE FUNCTION forget_author(p_authors text[], p_except bigint[], OUT total bigint, OUT touched bigint[]) LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE n bigint; each record;
 BEGIN
   touched := ARRAY(
     SELECT agent_id FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors)
@@ -237,17 +251,17 @@ BEGIN
     UNION SELECT agent_id FROM events e WHERE e.status IN (0, 2) AND jsonb_typeof(e.payload->'quotes') = 'array' AND EXISTS (
       SELECT 1 FROM jsonb_array_elements(e.payload->'quotes') q WHERE q->>'author_id' = ANY (p_authors)));
   touched := ARRAY(SELECT unnest(touched) EXCEPT SELECT unnest(p_except));
-  IF touched = '{}' THEN RETURN 0; END IF;
+  total := 0;
+  IF touched = '{}' THEN RETURN; END IF;
   PERFORM 1 FROM agents WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
   FOR each IN SELECT DISTINCT ON (conversation_id) conversation_id, position FROM messages
               WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id = ANY (touched) ORDER BY conversation_id, position LOOP
     PERFORM unsummarise(each.conversation_id, each.position);
   END LOOP;
-  -- Results hold texts as JSON.
-  heads := ARRAY(SELECT DISTINCT btrim(to_jsonb(left(content, 200))::text, '"') FROM messages
-                 WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id = ANY (touched) AND length(content) >= 8);
-  UPDATE messages m SET content = '(What was found here was erased.)' WHERE m.agent_id = ANY (touched) AND m.kind = 'result'
-    AND EXISTS (SELECT 1 FROM unnest(heads) head WHERE position(head IN m.content) > 0);
+  PERFORM drop_repeated(touched,
+    ARRAY(SELECT content FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id = ANY (touched)),
+    ARRAY(SELECT turn_id FROM working_context WHERE author_id = ANY (p_authors) AND agent_id = ANY (touched)
+          UNION SELECT turn_id FROM passages WHERE author_id = ANY (p_authors) AND agent_id = ANY (touched)));
   DELETE FROM memory_log_content k USING memory_log l WHERE l.id = k.log_id AND l.agent_id = ANY (touched) AND (
       (l.target = 'working_context' AND l.target_id IN (SELECT id FROM working_context WHERE author_id = ANY (p_authors)))
       OR (l.target = 'passage' AND l.target_id IN (SELECT id FROM passages WHERE author_id = ANY (p_authors))));
@@ -263,12 +277,11 @@ BEGIN
       SELECT coalesce(jsonb_agg(q), '[]') FROM jsonb_array_elements(e.payload->'quotes') q WHERE NOT coalesce(q->>'author_id' = ANY (p_authors), false)))
     WHERE e.agent_id = ANY (touched) AND e.status IN (0, 2) AND jsonb_typeof(e.payload->'quotes') = 'array';
   UPDATE agents SET version = version + 1 WHERE id = ANY (touched);
-  RETURN total;
 END $$;
 
 CREATE OR REPLACE FUNCTION erase_agent(p_agent bigint, p_actor text, p_hash_key bytea, p_now timestamptz) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE counts jsonb := '{}'; each record; n bigint; mine bigint[]; authors text[]; homes bigint[];
+DECLARE counts jsonb := '{}'; each record; n bigint; mine bigint[]; authors text[]; homes bigint[]; others bigint[];
 BEGIN
   -- One at a time: two people who quote each other would wait for each other.
   PERFORM pg_advisory_xact_lock(hashtext('keepsake.erasure'));
@@ -299,9 +312,11 @@ BEGIN
   counts := counts || jsonb_build_object('places', n);
   DELETE FROM agents WHERE id = ANY (mine);
   -- Last, as it holds up others.
-  counts := counts || jsonb_build_object('quotes', forget_author(authors, mine));
+  SELECT f.total, f.touched INTO n, others FROM forget_author(authors, mine) f;
+  counts := counts || jsonb_build_object('quotes', n);
   INSERT INTO erasures (at, actor, counts) VALUES (p_now, p_actor, counts);
-  RETURN counts;
+  -- The other agents whose cached state held any of it, for the caller alone.
+  RETURN counts || jsonb_build_object('touched', to_jsonb(others));
 END $$;
 
 -- What is left of an agent anywhere: the proof after an erasure. All zero, or the erasure failed. A job that runs ends by itself, as there
@@ -422,6 +437,17 @@ BEGIN
     IF p_kind = 'passing' THEN
       removed := drop_passing(a, p_before);
     ELSE
+      -- What others said is repeated in results, and in the calls that stored it.
+      IF p_kind = 'quotes' THEN
+        EXECUTE format('SELECT drop_repeated(ARRAY[$2], ARRAY(SELECT r.content FROM messages r WHERE r.agent_id = $2 AND %s LIMIT $3), ''{}'')', wanted)
+          USING p_before, a, p_rows;
+      ELSIF p_kind IN ('quotes_derived', 'quotes_stored') THEN
+        EXECUTE format('SELECT drop_repeated(ARRAY[$2], ''{}'', ARRAY(SELECT r.turn_id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3))', t, wanted)
+          USING p_before, a, p_rows;
+        EXECUTE format('DELETE FROM memory_log_content k USING memory_log l WHERE l.id = k.log_id AND l.agent_id = $2 AND l.target = $4 '
+          'AND l.target_id = ANY (ARRAY(SELECT r.id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3))', t, wanted)
+          USING p_before, a, p_rows, CASE p_kind WHEN 'quotes_derived' THEN 'working_context' ELSE 'passage' END;
+      END IF;
       EXECUTE format('DELETE FROM %1$I WHERE ctid = ANY (ARRAY(SELECT r.ctid FROM %1$I r WHERE r.agent_id = $2 AND %2$s LIMIT $3))', t, wanted)
         USING p_before, a, p_rows;
       GET DIAGNOSTICS removed = ROW_COUNT;

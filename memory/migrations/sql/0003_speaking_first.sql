@@ -112,6 +112,8 @@ LANGUAGE sql SECURITY DEFINER AS $$
   SELECT f.agent_id, direct_of(f.agent_id, NULL) FROM found f LIMIT p_limit
 $$;
 
+CREATE INDEX ON identities (merged_into) WHERE merged_into IS NOT NULL;
+
 -- How things stand with a person, for the decision whether to speak first at a place now. `p_turn` is the asking turn, which is no reason
 -- to be silent. `wrote` are the times of their latest messages, from which a natural hour is drawn.
 CREATE FUNCTION standing(p_agent bigint, p_place bigint, p_turn bigint) RETURNS TABLE (
@@ -119,9 +121,9 @@ CREATE FUNCTION standing(p_agent bigint, p_place bigint, p_turn bigint) RETURNS 
   direct boolean, busy boolean, last_active timestamptz, crisis_at timestamptz, quiet_until timestamptz, spoken timestamptz[], wrote timestamptz[])
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
   SELECT coalesce(s.openers, 'unasked'), coalesce(a.timezone, ''), s.quiet_from, s.quiet_to, s.daily_cap, a.paused,
-    EXISTS (SELECT 1 FROM identities i WHERE coalesce(i.merged_into, i.agent_id) = a.id AND i.platform = p.platform AND i.realm = p.realm
+    EXISTS (SELECT 1 FROM identities i WHERE (i.merged_into = a.id OR (i.agent_id = a.id AND i.merged_into IS NULL)) AND i.platform = p.platform AND i.realm = p.realm
             AND blocked(i.platform, i.realm, i.user_id, p.workspace)),
-    EXISTS (SELECT 1 FROM identities i WHERE coalesce(i.merged_into, i.agent_id) = a.id AND i.platform = p.platform AND i.realm = p.realm
+    EXISTS (SELECT 1 FROM identities i WHERE (i.merged_into = a.id OR (i.agent_id = a.id AND i.merged_into IS NULL)) AND i.platform = p.platform AND i.realm = p.realm
             AND i.unreachable_since IS NULL),
     p.kind = 'direct' AND p.owner_id IS NOT DISTINCT FROM a.id,
     EXISTS (SELECT 1 FROM turns t WHERE t.agent_id = a.id AND t.state = 'running' AND t.id IS DISTINCT FROM p_turn)

@@ -47,6 +47,12 @@ LANGUAGE sql SECURITY DEFINER AS $$
   RETURNING o.id, o.agent_id, o.place_id, taken.old_state IN ('sending', 'streaming')
 $$;
 
+-- The only process there is has just begun: whatever is marked as being sent was left so by a dead one, and is looked up at once.
+CREATE FUNCTION doubt_sending(p_now timestamptz) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER AS $$
+  WITH left_behind AS (UPDATE outbox SET not_before = p_now WHERE state = 'sending' RETURNING 1) SELECT count(*) FROM left_behind
+$$;
+
 -- People who cannot be written to ----------------------------------------------------------------------
 
 -- Under which names the person of an agent is met in a direct message: who wrote there, or as long as nobody did all of that platform's.

@@ -59,13 +59,11 @@ def desk(db: Database, tmp_path: Path) -> Opener:
         async with dialogue(db, *script) as talk:
 
             async def accept(incoming: Incoming) -> bool:
-                found = await inbox.accept(
-                    db, talk.queue, incoming, burst=talk.clock[0] - talk.clock[0], now=talk.at, erasure_key=KEY
-                )
+                found = await inbox.accept(db, incoming, burst=talk.clock[0] - talk.clock[0], now=talk.at, erasure_key=KEY)
                 return found.event_id is not None
 
             async def replay(letter: int | None) -> int:
-                return await deadletters.replay(db, talk.queue, letter)
+                return await deadletters.replay(db, letter)
 
             parts = Parts(
                 db, talk.cache, accept, talk.meaning.of, replay, Health(), tmp_path, KEY, operators, {"model": "scripted"},

@@ -155,7 +155,7 @@ async def test_whoever_is_blocked_is_heard_no_more_and_keeps_their_rights(desk: 
 async def _accepted(one: Desk, talk: Dialogue) -> bool:
     one.talk.clock[0] += timedelta(minutes=1)
     incoming = Incoming("message", talk.person, talk.place, f"k{one.talk.at.isoformat()}", one.talk.at, "Hello?")
-    found = await inbox.accept(one.parts.db, talk.queue, incoming, burst=timedelta(), now=one.talk.at, erasure_key=KEY)
+    found = await inbox.accept(one.parts.db, incoming, burst=timedelta(), now=one.talk.at, erasure_key=KEY)
     return found.event_id is not None
 
 

@@ -124,7 +124,7 @@ async def test_everything_is_erased_and_proven(desk: Opener, db: Database, urls:
         assert await everywhere(urls.owner, WORD) == []
         # A late redelivery of the erased message brings nobody back.
         late = Incoming("message", one.talk.person, one.talk.place, str(event["idem"]), one.talk.at, f"My dog is called {WORD}.")
-        found = await inbox.accept(db, one.talk.queue, late, burst=timedelta(), now=one.talk.at, erasure_key=KEY)
+        found = await inbox.accept(db, late, burst=timedelta(), now=one.talk.at, erasure_key=KEY)
         assert found.event_id is None
         assert "know nothing about you" in await one.type("/memory view")
 

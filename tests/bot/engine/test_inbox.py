@@ -21,7 +21,7 @@ async def test_redelivery_by_three_producers_is_one_event(engine: World) -> None
 
     async def produce() -> list[bool]:
         return [
-            (await accept(engine.db, engine.queue, each, burst=timedelta(), now=NOW)).event_id is not None for each in messages
+            (await accept(engine.db, each, burst=timedelta(), now=NOW)).event_id is not None for each in messages
         ]
 
     outcomes = await asyncio.gather(produce(), produce(), produce())
@@ -78,21 +78,18 @@ async def test_origins(engine: World, kind: str, origin: str) -> None:
 async def test_a_late_redelivery_does_not_bring_an_erased_person_back(engine: World) -> None:
     key = b"secret"
     first = message("hello")
-    accepted = await accept(engine.db, engine.queue, first, burst=timedelta(), now=NOW, erasure_key=key)
+    accepted = await accept(engine.db, first, burst=timedelta(), now=NOW, erasure_key=key)
     await engine.look("SELECT erase_agent(%s, 'person', %s, %s)", accepted.agent, key, NOW)
-    again = await accept(engine.db, engine.queue, first, burst=timedelta(), now=NOW + timedelta(days=6), erasure_key=key)
+    again = await accept(engine.db, first, burst=timedelta(), now=NOW + timedelta(days=6), erasure_key=key)
     assert again.event_id is None
     assert await engine.one("SELECT (SELECT count(*) FROM agents) + (SELECT count(*) FROM identities)") == 0
-    new = await accept(engine.db, engine.queue, message("hello again"), burst=timedelta(), now=NOW, erasure_key=key)
+    new = await accept(engine.db, message("hello again"), burst=timedelta(), now=NOW, erasure_key=key)
     assert new.event_id is not None
 
 
-async def test_nothing_is_stored_when_the_wake_up_cannot_be(engine: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(connection: object, agent: int) -> None:
-        raise psycopg.OperationalError
-
-    monkeypatch.setattr(engine.queue, "defer_wake", broken)
-    with pytest.raises(psycopg.OperationalError):
+async def test_nothing_is_stored_when_the_wake_up_cannot_be(engine: World) -> None:
+    await engine.owner.execute("ALTER TABLE procrastinate_jobs ADD CONSTRAINT closed CHECK (id < 0) NOT VALID")
+    with pytest.raises(psycopg.errors.CheckViolation):
         await engine.say("hello")
     assert await engine.one("SELECT (SELECT count(*) FROM agents) + (SELECT count(*) FROM events)") == 0
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from adapters.base import Bot, Outgoing, TryLater, Undeliverable
+from adapters.base import Bot, Outgoing, TryLater, Undeliverable, Unreachable
 from bot.engine import turns
 from bot.engine.outbox import OutboxSender
 from bot.engine.signals import Outbound
@@ -295,3 +295,48 @@ async def test_a_row_erased_while_claimed_is_forgotten(engine: World) -> None:
         platform.gate["a"].set()
         await until(lambda: platform.shown)
     assert await engine.one("SELECT count(*) FROM outbox") == 0
+
+
+async def test_a_person_who_cannot_be_reached_is_tried_once_until_they_write_again(engine: World) -> None:
+    platform = Platform(fails={"dm-ada": [(Unreachable("closed"), False)]})
+    claim = await engine.claim((await engine.say("x")).agent)
+    async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
+        await step.reply("one")
+        await step.reply("two")
+    await answer(engine, "others go on", "b")
+    async with sending(sender(engine, platform)):
+        await until(all_sent(engine))
+    assert platform.calls == ["send one", "send others go on"] or platform.calls == ["send others go on", "send one"]
+    [ada] = await engine.look("SELECT user_id, unreachable_since FROM unreachable_people()")
+    assert ada == {"user_id": "ada", "unreachable_since": engine.at}
+    # Another process, some time later.
+    later_platform = Platform()
+    claim = await engine.claim((await engine.say("y")).agent)
+    await engine.owner.execute("UPDATE identities SET unreachable_since = now() WHERE user_id = 'ada'")
+    await engine.finish(claim, "not tried")
+    async with sending(sender(engine, later_platform)):
+        await until(all_sent(engine))
+        assert later_platform.calls == []
+        claim = await engine.claim((await engine.say("I am back")).agent)
+        await engine.finish(claim, "welcome back")
+        await until(all_sent(engine))
+    assert later_platform.calls == ["send welcome back"]
+    assert await engine.look("SELECT * FROM unreachable_people()") == []
+
+
+async def test_a_channel_without_access_says_nothing_about_the_person(engine: World) -> None:
+    platform = Platform(fails={"a": [(Unreachable("no access"), False)]})
+    await answer(engine, "one", "a")
+    async with sending(sender(engine, platform)):
+        await until(all_sent(engine))
+    assert await engine.look("SELECT * FROM unreachable_people()") == []
+
+
+async def test_what_the_only_process_before_left_in_the_middle_is_looked_up_at_once(engine: World) -> None:
+    await answer(engine, "one", "a")
+    await engine.owner.execute("SELECT * FROM claim_outbox('test', NULL, 10, %s, %s)", (NOW, NOW))
+    assert await engine.one("SELECT doubt_sending(%s)", engine.at) == 1
+    platform = Platform()
+    async with sending(sender(engine, platform)):
+        await until(all_sent(engine))
+    assert platform.calls == ["find one", "send one"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bot.engine.timers import Every, Ticker, fire_due, next_due, rezone
 from tests.bot.engine.world import NOW, World
+from tests.bot.engine.world import place as world_place
 from tests.waiting import until
 
 DAY = datetime.fromisoformat
@@ -116,8 +117,8 @@ async def test_a_due_timer_is_one_event_and_one_wake_up(engine: World) -> None:
     ((agent, place),) = await people(engine, 1)
     await add(engine, agent, place)
     await add(engine, agent, place, due=NOW + timedelta(seconds=1))
-    assert await fire_due(engine.db, engine.queue, NOW) == 1
-    assert await fire_due(engine.db, engine.queue, NOW) == 0
+    assert await fire_due(engine.db, NOW) == 1
+    assert await fire_due(engine.db, NOW) == 0
     (event,) = await timed(engine)
     assert event["origin"] == "timed"
     assert event["idem"] == f"timer:1:{int(NOW.timestamp())}"
@@ -132,7 +133,7 @@ async def test_a_due_timer_is_one_event_and_one_wake_up(engine: World) -> None:
 async def test_a_recurring_timer_moves_on_and_makes_nothing_up(engine: World) -> None:
     ((agent, place),) = await people(engine, 1)
     await add(engine, agent, place, every="day", due=NOW - timedelta(days=5))
-    assert await fire_due(engine.db, engine.queue, NOW) == 1
+    assert await fire_due(engine.db, NOW) == 1
     assert await engine.column("SELECT due_at FROM timers") == [NOW + timedelta(days=1)]
 
 
@@ -141,8 +142,8 @@ async def test_a_herd_with_three_claimers_fires_each_once(engine: World) -> None
     for number in range(250):
         agent, place = made[number % 10]
         await add(engine, agent, place, due=NOW - timedelta(seconds=number % 7))
-    fired = await asyncio.gather(*(fire_due(engine.db, engine.queue, NOW) for _ in range(3)))
-    await fire_due(engine.db, engine.queue, NOW)
+    fired = await asyncio.gather(*(fire_due(engine.db, NOW) for _ in range(3)))
+    await fire_due(engine.db, NOW)
     assert sum(fired) == 250
     assert len(await timed(engine)) == 250
     assert len(await engine.jobs()) == 10
@@ -154,13 +155,13 @@ async def test_one_bad_timer_does_not_hold_up_the_others(engine: World) -> None:
     ((agent, place),) = await people(engine, 1)
     await add(engine, agent, place, every="day", zone="Mars/Olympus")
     await add(engine, agent, place, every="day")
-    assert await fire_due(engine.db, engine.queue, NOW) == 2
+    assert await fire_due(engine.db, NOW) == 2
     assert await engine.column("SELECT due_at FROM timers ORDER BY id") == [None, NOW + timedelta(days=1)]
 
 
 async def test_the_ticker(engine: World) -> None:
     ((agent, place),) = await people(engine, 1)
-    ticker = asyncio.create_task(Ticker(engine.db, engine.queue, now=lambda: engine.at, every=0.05).run())
+    ticker = asyncio.create_task(Ticker(engine.db, now=lambda: engine.at, every=0.05).run())
     try:
         await add(engine, agent, place, due=NOW + timedelta(hours=1))
         await add(engine, agent, place)
@@ -183,8 +184,8 @@ async def test_a_process_that_was_away_for_three_hours_fires_once_and_says_how_l
     ((agent, place),) = await people(engine, 1)
     await add(engine, agent, place, due=NOW - timedelta(hours=3))
     await add(engine, agent, place, due=NOW - timedelta(minutes=1))
-    assert await fire_due(engine.db, engine.queue, NOW) == 2
-    assert await fire_due(engine.db, engine.queue, NOW) == 0
+    assert await fire_due(engine.db, NOW) == 2
+    assert await fire_due(engine.db, NOW) == 0
     assert [event["payload"].get("late") for event in await timed(engine)] == [10_800, None]
 
 
@@ -192,7 +193,7 @@ async def test_a_clock_that_is_set_back_or_ahead_fires_nothing_twice(engine: Wor
     ((agent, place),) = await people(engine, 1)
     await add(engine, agent, place, every="day", due=NOW)
     for at in (NOW, NOW - timedelta(hours=5), NOW + timedelta(hours=1), NOW, NOW + timedelta(days=3), NOW + timedelta(days=1)):
-        await fire_due(engine.db, engine.queue, at)
+        await fire_due(engine.db, at)
     keys = [event["idem"] for event in await timed(engine)]
     assert len(keys) == len(set(keys)) == 2, "today's, and one for the three days that were leapt over"
     assert await engine.column("SELECT due_at FROM timers") == [NOW + timedelta(days=4)]
@@ -216,7 +217,7 @@ async def test_a_daily_timer_over_a_year_of_clock_changes_fires_once_a_day(engin
     for _ in range(400):
         due = await engine.one("SELECT due_at FROM timers")
         fired.append(due)
-        await fire_due(engine.db, engine.queue, due)
+        await fire_due(engine.db, due)
     days = [at.astimezone(ZoneInfo(zone)).date() for at in fired]
     assert days == [DAY("2027-02-27").date() + timedelta(days=n) for n in range(400)], (
         "28 February 2027 to April 2028, a leap day in it"
@@ -230,12 +231,12 @@ async def test_timers_of_a_changed_zone_wait_for_their_new_time(engine: World) -
     ((agent, place),) = await people(engine, 1)
     await add(engine, agent, place, due=NOW)
     await engine.owner.execute("UPDATE agents SET timezone = 'America/New_York'")
-    assert await fire_due(engine.db, engine.queue, NOW) == 0, "noon in New York is five hours ahead"
+    assert await fire_due(engine.db, NOW) == 0, "noon in New York is five hours ahead"
     assert await rezone(engine.db, NOW) == 1
     assert await rezone(engine.db, NOW) == 0
     assert await engine.column("SELECT due_at FROM timers") == [NOW + timedelta(hours=5)]
-    assert await fire_due(engine.db, engine.queue, NOW) == 0
-    assert await fire_due(engine.db, engine.queue, NOW + timedelta(hours=5)) == 1
+    assert await fire_due(engine.db, NOW) == 0
+    assert await fire_due(engine.db, NOW + timedelta(hours=5)) == 1
 
 
 async def test_an_unknown_zone_leaves_timers_where_they_are(engine: World) -> None:
@@ -251,14 +252,61 @@ async def test_what_looks_across_agents_shows_ids_times_and_states_alone(engine:
     ((agent, place),) = await people(engine, 1)
     await add(engine, agent, place, due=NOW)
     await engine.owner.execute("INSERT INTO speaking (agent_id, openers) VALUES (%s, 'yes')", (agent,))
-    shown = "".join(
+    rows = [
         str(await engine.look(statement, *parameters))
         for statement, parameters in (
             ("SELECT * FROM due_timers(%s, 10)", (NOW,)), ("SELECT * FROM unplanned('p', 10)", ()), ("SELECT * FROM rezoned_agents(10)", ()),
             ("SELECT * FROM standing(%s, %s, NULL)", (agent, place)), ("SELECT * FROM opener_costs(%s)", (NOW,)),
             ("SELECT direct_of(%s, NULL)", (agent,)),
         )
-    )  # fmt: skip
+    ]  # fmt: skip
+    shown = "".join(rows)
     assert "water the plants" not in shown
     assert "hello" not in shown
     assert "user0" not in shown
+
+
+async def test_how_things_stand_with_a_person_is_read_from_everywhere(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+
+    async def standing(turn: int | None = None) -> dict[str, Any]:
+        (row,) = await engine.look("SELECT * FROM standing(%s, %s, %s)", agent, place, turn)
+        return row
+
+    well = await standing()
+    assert (well["openers"], well["zone"], well["reachable"], well["direct"], well["busy"], well["last_active"]) == (
+        "unasked", "", True, True, False, NOW,
+    )  # fmt: skip
+    await engine.owner.execute("UPDATE identities SET unreachable_since = now()")
+    assert (await standing())["reachable"] is False
+    await engine.owner.execute("SELECT block('test', '', 'user0', '', true, now())")
+    assert (await standing())["blocked"] is True
+    await engine.owner.execute("SELECT block('test', '', 'user0', '', false, now())")
+    engine.at += timedelta(minutes=5)
+    elsewhere = await engine.say("hello all", user="user0", where=world_place("general", "public"))
+    assert elsewhere.agent == agent
+    there = await standing()
+    assert (there["busy"], there["last_active"]) == (True, engine.at), "activity counts wherever it was"
+    assert there["reachable"] is True, "whoever writes can be written to"
+    claim = await engine.claim(agent)
+    assert (await standing())["busy"] is True
+    await engine.owner.execute("UPDATE events SET status = 1")
+    assert (await standing(claim.turn))["busy"] is False, "the asking turn is no reason to be silent"
+    (public,) = await engine.look("SELECT direct FROM standing(%s, %s, NULL)", agent, elsewhere.place_id)
+    assert public["direct"] is False
+    assert await engine.look("SELECT * FROM standing(%s, %s, NULL)", 0, place) == []
+
+
+async def test_people_with_leave_are_planned_once_and_cost_nothing_after(engine: World) -> None:
+    made = await people(engine, 3)
+    await engine.owner.execute(
+        "INSERT INTO speaking (agent_id, openers) VALUES (%s, 'yes'), (%s, 'yes'), (%s, 'no')", [a for a, _ in made]
+    )
+    assert [(row["agent_id"], row["place_id"]) for row in await engine.look("SELECT * FROM unplanned('b', 10)")] == made[:2]
+    await engine.owner.execute("UPDATE speaking SET planned = 'b'")
+    assert await engine.look("SELECT * FROM unplanned('b', 10)") == []
+    assert len(await engine.look("SELECT * FROM unplanned('a', 10)")) == 2, "another plan, before it in the index"
+    assert len(await engine.look("SELECT * FROM unplanned('c', 10)")) == 2, "another plan, after it"
+    await engine.owner.execute("UPDATE speaking SET openers = 'no'")
+    await engine.owner.execute("UPDATE speaking SET openers = 'yes' WHERE agent_id = %s", (made[0][0],))
+    assert [row["agent_id"] for row in await engine.look("SELECT * FROM unplanned('b', 10)")] == [made[0][0]], "leave given again"

@@ -187,8 +187,8 @@ async def test_a_poison_turn_becomes_a_dead_letter_with_one_apology(engine: Worl
     assert (letter.event_id, letter.last_error, letter.attempts) == (accepted.event_id, "ValueError", 5)
 
     await engine.finish(claim)
-    assert await replay(engine.db, engine.queue, letter.event_id) == 1
-    assert await replay(engine.db, engine.queue) == 0
+    assert await replay(engine.db, letter.event_id) == 1
+    assert await replay(engine.db) == 0
     assert len(await engine.jobs()) == 1 + 1  # the first wake-up was never run here, the replay made its own
     claim = await engine.claim(accepted.agent)
     assert [event.payload["text"] for event in claim.events] == ["poison"]

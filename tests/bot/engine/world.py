@@ -52,14 +52,14 @@ class World:
     at: datetime = NOW
 
     async def say(self, text: str, user: str = "ada", *, burst: float = 0.0, **changes: Any) -> Accepted:
-        return await accept(self.db, self.queue, message(text, user, **changes), burst=timedelta(seconds=burst), now=self.at)
+        return await accept(self.db, message(text, user, **changes), burst=timedelta(seconds=burst), now=self.at)
 
     async def say_until_taken(self, text: str) -> None:
         """As a platform does that is not acknowledged: the same event again until it is taken."""
         event = message(text)
         for _ in range(20):
             with suppress(psycopg.OperationalError):
-                await accept(self.db, self.queue, event, burst=timedelta(), now=self.at)
+                await accept(self.db, event, burst=timedelta(), now=self.at)
                 return
         raise AssertionError("never taken")
 

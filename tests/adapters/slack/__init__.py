@@ -1,0 +1,1 @@
+"""Tests of the Slack adapter's parts; the whole is tested in `tests/scenarios/` against a local server."""

@@ -1,0 +1,138 @@
+"""Erasing a person: everything that is theirs, their words in others' memory, and nothing of anybody else; fast, and proven."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import psycopg
+
+from adapters.base import Person, Quote
+from bot.embedded import Servers
+from memory import agent_state, erasure
+from memory.cache import Cache
+from memory.db import Database, value
+from tests.bot.commands.test_forgetting import everywhere
+from tests.bot.dialogue import Dialogue, dialogue, results, seen
+from tests.conftest import Urls
+from tests.servers.model import call, reply
+
+KEY = b"k" * 32
+BOB = Person("console", "", "bob", "Bob")
+WORD = "Marmalade"
+
+
+async def agent_of(talk: Dialogue) -> int:
+    [row] = await talk.rows("SELECT id FROM agents")
+    return int(str(row["id"]))
+
+
+async def test_words_in_other_peoples_memory_go_too(db: Database, urls: Urls) -> None:
+    """A quote, what was stored of it by name, a search's result that shows it, and a waiting event that brings it along."""
+    quote = Quote("console::bob", "Bob", f"{WORD} on toast is my favourite breakfast", "context")
+    store = call("archival_storage_insert", content=f"Bob's favourite breakfast is {WORD} on toast.")
+    search = call("recall_storage_search", query="favourite breakfast", said_by=["others"])
+    async with dialogue(
+        db, reply("Hello Bob."), reply("Noted.", store), reply(None, search), reply("I found it."), reply("Hm.")
+    ) as ada:
+        bob = ada.elsewhere("bob", "direct", workspace="", person=BOB)
+        await bob.hear("Hi, I am Bob")
+        room = ada.elsewhere("lobby", "public")
+        await room.hear("Hear what Bob says", quotes=(quote,))
+        await room.hear("What did he say?")
+        assert WORD in results(ada.model.requests[-1])[-1]
+        waiting = await room.accept("One more of his", quotes=(quote,))
+        found = await erasure.erase(db, ada.cache, await agent_of(bob), actor="person", key=KEY, now=ada.at)
+        assert found.complete
+        assert found.removed["quotes"] == 2
+        assert await everywhere(urls.owner, WORD) == []
+        claim = await room.claim(waiting)
+        await room.agent.turn(claim)
+        assert WORD not in seen(ada.model.requests[-1])
+        assert [row["content"] for row in await room.rows("SELECT content FROM messages WHERE role = 'user' ORDER BY id")] == [
+            "Hear what Bob says", "What did he say?", "One more of his",
+        ]  # fmt: skip
+
+
+async def test_a_quote_that_a_running_turn_has_read_is_not_written_back(db: Database, urls: Urls) -> None:
+    quote = Quote("console::bob", "Bob", f"{WORD} is what I like best of all", "context")
+    async with dialogue(db, reply("Hello Bob."), reply("I see.")) as ada:
+        bob = ada.elsewhere("bob", "direct", workspace="", person=BOB)
+        await bob.hear("Hi")
+        room = ada.elsewhere("lobby", "public")
+        claim = await room.claim(await room.accept("Look", quotes=(quote,)))  # the quote is in this process's memory now
+        await erasure.erase(db, ada.cache, await agent_of(bob), actor="person", key=KEY, now=ada.at)
+        await room.agent.turn(claim)
+        assert WORD not in seen(ada.model.requests[-1])
+        assert await everywhere(urls.owner, WORD) == []
+
+
+async def test_two_people_who_quote_each_other_are_erased_at_once(db: Database) -> None:
+    async with dialogue(db, *[reply("Hm.")] * 2) as ada:
+        bob = ada.elsewhere("bob", "direct", workspace="", person=BOB)
+        await ada.hear("Hi", quotes=(Quote("console::bob", "Bob", "words of Bob's", "reply"),))
+        await bob.hear("Hi", quotes=(Quote("console::ada", "Ada", "words of Ada's", "reply"),))
+        both = [await agent_of(ada), await agent_of(bob)]
+        found = await asyncio.gather(*(erasure.erase(db, ada.cache, a, actor="person", key=KEY, now=ada.at) for a in both))
+        assert all(each.complete for each in found)
+
+
+async def test_a_turn_that_ended_just_before_stores_nothing_in_redis(db: Database, cluster: Servers) -> None:
+    cache = Cache(cluster.redis_url)
+    async with dialogue(db, reply("Hello.")) as ada:
+        ada.cache = cache
+        claim = await ada.claim(await ada.accept(f"I like {WORD}"))
+        put = agent_state.store
+        held: list[tuple[object, ...]] = []
+
+        async def late(*arguments: object) -> None:
+            held.append(arguments)
+
+        agent_state.store = late  # type: ignore[assignment]
+        try:
+            await ada.agent.turn(claim)
+        finally:
+            agent_state.store = put
+        await erasure.erase(db, cache, claim.agent, actor="person", key=KEY, now=ada.at)
+        await put(*held[0])  # type: ignore[arg-type]
+        assert await cache.left(claim.agent) == 0
+    await cache.close()
+
+
+async def test_wake_ups_that_wait_go_too_and_what_stays_names_nobody(db: Database, urls: Urls) -> None:
+    async with dialogue(db, reply("Hm.")) as ada:
+        agent = await ada.accept("Hi")
+        found = await erasure.erase(db, ada.cache, agent, actor="operator", key=KEY, now=ada.at)
+        assert found.removed["jobs"] == 1
+        assert await ada.hear("I am back") == ["Hm."]  # somebody new
+        assert await agent_of(ada) != agent
+        async with await psycopg.AsyncConnection.connect(urls.owner) as owner:
+            rows = await (await owner.execute("SELECT actor, counts::text FROM keepsake.erasures")).fetchall()
+            assert [row[0] for row in rows] == ["operator"]
+            hashes = await (await owner.execute("SELECT count(*) FROM keepsake.erased_people")).fetchone()
+            assert hashes == (1,)
+
+
+async def test_places_of_an_erased_person_go_with_the_next_upkeep(db: Database) -> None:
+    async with dialogue(db, reply("Hm.")) as ada:
+        await ada.hear("Hi")
+        await erasure.erase(db, ada.cache, await agent_of(ada), actor="person", key=KEY, now=ada.at)
+        async with db.bare() as connection:
+            assert await value(connection, "SELECT purge_erased(%s)", (ada.at,)) == 0
+            assert await value(connection, "SELECT purge_erased(%s)", (ada.at + timedelta(days=8),)) == 1
+
+
+async def test_no_foreign_key_of_a_large_table_is_without_an_index(urls: Urls) -> None:
+    """Erasing looks up, for each row that goes, what hangs on it: without an index that is the square of a person's messages."""
+    async with await psycopg.AsyncConnection.connect(urls.owner) as owner:
+        rows = await (
+            await owner.execute(
+                """SELECT k.conrelid::regclass::text, a.attname FROM pg_constraint k
+                   JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+                   WHERE k.contype = 'f' AND k.connamespace = 'keepsake'::regnamespace AND a.attname <> 'place_id'
+                     AND k.confrelid::regclass::text NOT LIKE '%places' AND k.confrelid::regclass::text NOT LIKE '%embedding_models'
+                     AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = k.conrelid AND i.indkey[0] = ANY (k.conkey))"""
+            )
+        ).fetchall()
+    allowed = {("speaking", "guess_turn")}  # one row a person
+    assert {(table.removeprefix("keepsake."), column) for table, column in rows} - allowed == set()

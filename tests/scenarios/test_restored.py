@@ -1,0 +1,39 @@
+"""An operator restores a backup from before somebody had themselves erased: they stay erased, and it says so."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.terminal import run
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    top = Path(tempfile.mkdtemp(prefix="ks-restored-"))
+    top.chmod(0o711)
+    yield top / "data"
+    shutil.rmtree(top, ignore_errors=True)
+
+
+async def test_a_restored_backup_has_the_erasures_applied_again(data: Path) -> None:
+    for user in ("ada", "bob"):
+        code, _, err = await run(data, "chat", user=user, given=f"My name is {user.title()} and my dog is called Biscuit.\n")
+        assert code == 0, err
+    code, out, err = await run(data, "backup", str(data.parent))
+    assert code == 0, err
+    file = out.split("Written: ")[1].strip()
+    assert "ada" not in Path(file).name
+    code, out, _ = await run(data, "chat", user="ada", given="/memory forget everything yes\n")
+    assert "found nothing left" in out
+    code, out, err = await run(data, "restore", file, "--replace")
+    assert code == 0, err
+    assert "Erased again: 1 people" in out
+    _, out, _ = await run(data, "chat", user="ada", given="/memory view\n")
+    assert "I know nothing about you yet" in out
+    _, out, _ = await run(data, "chat", user="bob", given="/memory view\n")
+    assert "Biscuit" in out
