@@ -93,7 +93,8 @@ def restore(
         if isinstance(target, Servers):
             migrations.migrate(target.owner_url)
             again = erasures.reapply(address, record, erasure_key(loaded.data), now) if record else 0
-    erased = f" Erased again: {again} people who had been erased since the backup was made." if again else ""
+    whom = "1 person" if again == 1 else f"{again} people"
+    erased = f" Erased again: {whom} who had been erased since the backup was made." if again else ""
     rest = " Now run `bot migrate --admin-url-env NAME`; the erasures since then are applied again at the next start."
     typer.echo(f"Restored.{rest if again is None else erased}")
 

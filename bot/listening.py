@@ -27,8 +27,8 @@ from memory.spending import OverBudget
 
 log = logging.getLogger(__name__)
 
-CARE, ASK = -4, -5
-"""Steps of the engine's own lines in the outbox, that no turn reaches."""
+ASK, CARE = -4, -10
+"""Steps of lines in the outbox that no turn reaches; each line of care has one of its own, downwards."""
 VOICE = (
     "You read one message of a person. Do they seem to speak, seriously and of themselves now, of wanting to die, of suicide or of "
     "harming themselves? Figures of speech, stories and other people do not count. Answer with one word: yes or no."
@@ -125,9 +125,9 @@ class Listening:
         self.count("care_given" if give else "care_noted")
         if not give:
             return []
-        text = "\n\n".join(self.lines)
-        await step.say(CARE, text)
-        return [Draft("assistant", "message", text), Draft("user", "alert", GIVEN)]
+        for number, line in enumerate(self.lines):
+            await step.say(CARE - number, line)
+        return [Draft("assistant", "message", "\n\n".join(self.lines)), Draft("user", "alert", GIVEN)]
 
     async def _answer(self, step: Step, claim: Claim, state: AgentState) -> list[Draft]:
         said = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]

@@ -136,6 +136,7 @@ def slack_settings(loaded: Loaded) -> SlackSettings | None:
         answer_in_thread=chosen.answer_in_thread, strangers=chosen.strangers, streaming=chosen.streaming, daily_limit=chosen.daily_limit,
         daily_limits={name: one.daily_limit for name, one in chosen.places.items() if one.daily_limit is not None},
         context_messages=chosen.context_messages, attachment_bytes=chosen.attachment_bytes,
+        image_bytes=loaded.config.model.image_bytes if loaded.config.model.sees_images else 0, mark_deleted=chosen.on_delete == "mark",
         join_channels=frozenset(chosen.join_channels), login_events=chosen.login_events, prompts=chosen.prompts, silence=chosen.silence,
         refresh=chosen.refresh, restart_cap=chosen.restart_cap,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """The section of the configuration about Slack. `config.yaml` explains every key."""
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
@@ -54,6 +54,7 @@ class Slack(Section):
     context_messages: Annotated[int, Field(ge=0, le=100)] = 15
     attachment_bytes: Annotated[int, Field(ge=0, le=1_000_000)] = 65_536
     streaming: bool = False
+    on_delete: Literal["erase", "mark"] = "erase"
     prompts: tuple[Annotated[str, Field(min_length=1, max_length=75)], ...] = Field(
         default=("What do you remember about me?", "What can you do?"), max_length=4
     )

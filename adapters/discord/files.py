@@ -20,6 +20,8 @@ SECONDS = 20.0
 
 async def told(attached: Sequence[File], cap: int) -> list[str]:
     """Every file as text for the message; `cap` is the most bytes read of one."""
+    if not attached:
+        return []
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS)) as session:
         return await files.told(attached, cap, lambda file, most: _beginning(session, file, most))
 

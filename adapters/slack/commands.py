@@ -170,7 +170,7 @@ class Commands:
         try:
             if reply.direct:
                 mark = {"event_type": TOLD, "event_payload": {}}
-                where = {"channel": reply.channel, "thread_ts": reply.thread, "metadata": mark}
+                where: Json = {"channel": reply.channel, "thread_ts": reply.thread, "metadata": mark}
                 await client.chat_postMessage(unfurl_links=False, unfurl_media=False, **where, **shown)
             else:
                 await client.chat_postEphemeral(channel=reply.channel, user=reply.user, thread_ts=reply.thread, **shown)

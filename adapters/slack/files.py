@@ -9,7 +9,8 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from adapters import files
+from adapters import files, images
+from adapters.base import Image
 from adapters.files import File, described
 from adapters.slack.people import FAILURES
 from adapters.slack.workspaces import Workspace
@@ -66,6 +67,22 @@ async def told(attached: Sequence[File], cap: int, workspace: Workspace, session
         f"{line[:-1]}, could not be read]" if file in signed_out else line
         for file, line in zip(attached, lines, strict=True)
     ]  # fmt: skip
+
+
+async def seen(
+    attached: Sequence[File], cap: int, workspace: Workspace, session: aiohttp.ClientSession, base: str
+) -> tuple[Image, ...]:
+    """The pictures of a message for a model that sees, of at most `cap` bytes each; 0: none."""
+    shown = []
+    for file in images.wanted(attached, cap):
+        try:
+            content = await _beginning(session, file, cap, workspace.token, {urlsplit(base).netloc})
+        except (SignedOut, aiohttp.ClientError, TimeoutError, ValueError) as error:
+            log.warning("a picture could not be read: %s", type(error).__name__)
+            continue
+        if content and (picture := images.image(file.name, content)) is not None:
+            shown.append(picture)
+    return tuple(shown)
 
 
 async def _beginning(session: aiohttp.ClientSession, file: File, cap: int, token: str, hosts: set[str]) -> bytes | None:

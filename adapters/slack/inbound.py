@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 
 import aiohttp
 
-from adapters.base import Bot, Changed, Incoming, Person, PlaceOf, Quote
+from adapters.base import Bot, Changed, Image, Incoming, Person, PlaceOf, Quote
 from adapters.files import File, described
 from adapters.guard import PairGuard
 from adapters.slack import files
-from adapters.slack.names import PLATFORM, Scope, key_of, moment, place_of, spot, stamp, thread_of
+from adapters.slack.names import PLATFORM, Scope, key_of, moment, place_of, spot, spots_of, stamp, thread_of
 from adapters.slack.people import People, Profile, person_of
 from adapters.slack.quotes import Quotes
 from adapters.slack.rooms import UNKNOWN, Room, Rooms, kind_said
@@ -128,13 +128,9 @@ class Inbound:
         """The other form of a message that was taken. One may have the files that the other lacked."""
         if written.event.get("files") and self._done.get(key) is False:
             self._done[key] = True
-            room = await self._room(written)
-            place = self._place(written, room)
             text = await self._words(written)
             lines = await self._file_lines(written, await files.files_of(written.event, written.workspace))
-            await self._bot.changed(
-                self._change(written, place.external_id, stamp(written.event), "\n".join([text, *lines]).strip())
-            )
+            await self._change(written, "\n".join([text, *lines]).strip())
 
     async def _in_turn(self, written: Written, key: str) -> None:
         room = asyncio.ensure_future(self._room(written))
@@ -231,27 +227,23 @@ class Inbound:
         event, ts = written.event, stamp(written.event)
         attached = await self._soon(files.files_of(event, written.workspace), written, [])
         reading = asyncio.create_task(self._file_lines(written, attached), name="slack files")
+        looking = asyncio.create_task(self._pictures(written, attached), name="slack pictures")
         none: tuple[Quote, ...] = ()
         quotes = await self._soon(
             self._quotes.of(written.workspace, written.scope, event, me=written.me, direct=place.kind == "direct", place=place.external_id),
             written, none,
         )  # fmt: skip
         lines = await self._soon(asyncio.shield(reading), written, None)
+        unseen: tuple[Image, ...] = ()
+        pictures = await self._soon(looking, written, unseen)
         shown = lines if lines is not None else [described(one) for one in attached]
         text = "\n".join(line for line in (words, *shown) if line)
         if not text and quotes:
             text = "(forwards a message)"
         incoming = Incoming(
-            "message",
-            person,
-            place,
-            key=key,
-            at=moment(ts),
-            text=text,
-            message_id=ts,
-            addressed=decision.kind == "answer",
-            quotes=quotes,
-        )
+            "message", person, place, key=key, at=moment(ts), text=text, message_id=ts, addressed=decision.kind == "answer", quotes=quotes,
+            images=pictures,
+        )  # fmt: skip
         fresh = await self._bot.receive(incoming)
         self._quotes.taken(place.external_id, written.user, ts)
         self._remember(place.external_id, ts, written.user)
@@ -260,7 +252,7 @@ class Inbound:
         if fresh:
             self._count(f"slack_{decision.reason}")
         if lines is None:
-            self._later(self._correct_late(written, place.external_id, words, reading))
+            self._later(self._correct_late(written, words, reading))
         return bool(event.get("files"))
 
     def _remember(self, place: str, ts: str, user: str) -> None:
@@ -296,13 +288,20 @@ class Inbound:
         except TimeoutError:
             return [described(one) for one in attached]
 
-    async def _correct_late(self, written: Written, place: str, words: str, reading: asyncio.Future[list[str]]) -> None:
+    async def _pictures(self, written: Written, attached: list[File]) -> tuple[Image, ...]:
+        settings = self._settings
+        return await files.seen(attached, settings.image_bytes, written.workspace, self._session, settings.api_base)
+
+    async def _correct_late(self, written: Written, words: str, reading: asyncio.Future[list[str]]) -> None:
         lines = await reading
         text = "\n".join(line for line in (words, *lines) if line)
-        await self._bot.changed(self._change(written, place, stamp(written.event), text))
+        await self._change(written, text)
 
-    def _change(self, written: Written, place: str, ts: str, text: str | None) -> Changed:
-        return Changed(PLATFORM, written.scope.realm, place, (ts,), text, datetime.now(UTC))
+    async def _change(self, written: Written, text: str | None) -> None:
+        """The message has another text now, or (None) is gone."""
+        ids, now, mark = (stamp(written.event),), datetime.now(UTC), text is None and self._settings.mark_deleted
+        for place in spots_of(written.event):
+            await self._bot.changed(Changed(PLATFORM, written.scope.realm, place, ids, text, now, mark=mark))
 
     def _later(self, work: Awaitable[None]) -> None:
         async def run() -> None:
@@ -333,7 +332,7 @@ class Inbound:
             room = await self._room(inner)
             lines = await self._file_lines(inner, await files.files_of(whole, written.workspace)) if whole.get("files") else []
             text = "\n".join(line for line in (await self._words(inner), *lines) if line)
-            await self._bot.changed(self._change(inner, self._place(inner, room).external_id, stamp(whole), text))
+            await self._change(inner, text)
             self._count("slack_edited")
             late = moment(stamp(whole)) <= datetime.now(UTC) - LATE_MENTION
             decision = self._decision(inner, room)
@@ -351,8 +350,7 @@ class Inbound:
         whole = {**before, "channel": written.channel, "channel_type": written.event.get("channel_type")}
         inner = replace(written, event=whole)
         async with self._turnstile.through((written.workspace.key, written.channel)):
-            room = await self._room(inner)
-            await self._bot.changed(self._change(inner, self._place(inner, room).external_id, stamp(whole), None))
+            await self._change(inner, None)
         self._count("slack_deleted")
 
     async def settle(self, seconds: float) -> None:

@@ -92,6 +92,17 @@ def thread_of(event: Mapping[str, Any], *, direct: bool, answer_in_thread: bool)
     return stamp(event) if answer_in_thread and not direct else None
 
 
+def spots_of(event: Mapping[str, Any]) -> tuple[str, ...]:
+    """The places in which a message may have been taken in. One that is in no thread, or begins one, may stand for either."""
+    channel, ts, thread = str(event.get("channel") or ""), stamp(event), str(event.get("thread_ts") or "")
+    return (channel, spot(channel, ts)) if thread in ("", ts) else (spot(channel, thread),)
+
+
+def origin_of(channel: str, event: Mapping[str, Any]) -> str:
+    """Where quoted words are found again."""
+    return f"{spots_of({**event, 'channel': channel})[0]}/{stamp(event)}"
+
+
 def key_of(scope: Scope, channel: str, ts: str) -> str:
     """What makes a message one, however often and in whatever form it comes."""
     return f"{scope.workspace}:{channel}:{ts}"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from adapters.base import Quote
 from adapters.files import described
 from adapters.slack.files import file_of
-from adapters.slack.names import PLATFORM, Json, Scope, stamp
+from adapters.slack.names import PLATFORM, Json, Scope, origin_of, stamp
 from adapters.slack.people import FAILURES, People, person_of
 from adapters.slack.texts import mentioned, names_from, readable
 from adapters.slack.triggers import WRITTEN, is_stranger
@@ -98,7 +98,7 @@ class Quotes:
         quotes = []
         for one in found:
             if text := (await self.seen_text(workspace, one, me))[:longest]:
-                quotes.append(await self._by(workspace, scope, one, text, kind, f"{channel}/{one.get('ts')}"))
+                quotes.append(await self._by(workspace, scope, one, text, kind, origin_of(channel, one)))
         return quotes
 
     async def _by(

@@ -59,6 +59,8 @@ class Settings:
     daily_limits: Mapping[str, int] = field(default_factory=dict)
     context_messages: int = 15
     attachment_bytes: int = 65_536
+    image_bytes: int = 0
+    mark_deleted: bool = False
     join_channels: frozenset[str] = frozenset()
     login_events: bool = False
     prompts: tuple[str, ...] = ()

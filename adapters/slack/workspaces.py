@@ -168,12 +168,15 @@ class Workspaces:
             await self._known.forget(scope.team, scope.enterprise, token)
             return None
 
-    async def named(self, workspace: str) -> Workspace | None:
-        """The installation of a workspace by its id, or of an organisation by its own."""
-        if found := self._by_key.get(workspace):
+    async def named(self, name: str) -> Workspace | None:
+        """Who serves a workspace or an organisation, by its id: its own installation, else one of its organisation, or of a part of it."""
+        org = name.startswith("E")
+        if found := await self.of(Scope("" if org else name, name if org else "", org)):
             return found
-        org = workspace.startswith("E")
-        return await self.of(Scope("" if org else workspace, workspace if org else "", org))
+        if org:
+            return next((one for one in self._by_key.values() if one.enterprise == name), None)
+        whole = [one for one in self._by_key.values() if not one.team]
+        return whole[0] if len(whole) == 1 and name not in self._gone else None
 
     async def for_channel(self, channel: str, workspace: str = "") -> Workspace | None:
         """Who may speak in a channel: where it was seen last, else of the workspace named, else the only one there is."""

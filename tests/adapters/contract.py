@@ -77,6 +77,7 @@ class Stage(ABC):
 
     async def again(self) -> None:
         """The platform tells once more what it told last, where it does."""
+        return
 
 
 @asynccontextmanager

@@ -15,11 +15,14 @@ PLAIN = [
     "I don't want to live anymore", "Everyone would be better off without me", "I cut my wrists again", "i just want to be dead",
     "I don’t want to wake up anymore", "I am thinking about hurting myself", "Great day, thanks! But honestly I want to die.",
     "i feel so suicidal", "I overdosed on my pills", "I am planning to kill myself", "I wish I was dead",
+    "I have the urge to hurt myself", "i am going to take my life", "thinking about taking my own life",
     # de
-    "Ich will nicht mehr leben", "Ich möchte sterben", "ich will mich umbringen", "Ich habe daran gedacht, mir das Leben zu nehmen.",
+    "Ich will nicht mehr leben", "Ich möchte sterben", "ich will mich umbringen",
+    "Ich habe daran gedacht, mir das Leben zu nehmen.",
     "Ich bringe mich um", "Ich ritze mich wieder", "ich habe Selbstmordgedanken", "Am liebsten wäre ich tot",
     # fr
-    "Je veux mourir", "j'ai envie de mourir", "Je pense à me suicider", "Je vais mettre fin à mes jours", "j'ai des idées suicidaires",
+    "Je veux mourir", "j'ai envie de mourir", "Je pense à me suicider", "Je vais mettre fin à mes jours",
+    "j'ai des idées suicidaires",
     # es
     "Quiero morirme", "me quiero morir", "Estoy pensando en suicidarme", "ya no quiero vivir", "voy a quitarme la vida",
     # it
@@ -47,24 +50,34 @@ PLAIN = [
 ]  # fmt: skip
 
 NOT = [
-    "This traffic kills me", "That cake was to die for", "I'm dying to see the new film", "I died laughing", "my feet are killing me",
+    "This traffic kills me", "That cake was to die for", "I'm dying to see the new film", "I died laughing",
+    "my feet are killing me",
     "I watched Suicide Squad yesterday", "We have to kill time until six", "I hurt myself while climbing, only a scratch",
-    "That would be political suicide", "My phone is dead", "I killed it at karaoke", "I would never kill myself", "the deadline is killing me",
+    "That would be political suicide", "My phone is dead", "I killed it at karaoke", "I would never kill myself",
+    "the deadline is killing me",
     "I cut myself shaving", "Kill the process and restart it",
-    "I don't want to live in Berlin anymore", "I don't want to live with my parents anymore", "take my life savings out of the bank",
-    "I am not suicidal, just tired", "I want to die of laughter", "Die Katze will ins Haus", "die hard is my favourite film", "I like dying my hair",
+    "I don't want to live in Berlin anymore", "I don't want to live with my parents anymore",
+    "take my life savings out of the bank",
+    "I am not suicidal, just tired", "I want to die of laughter", "Die Katze will ins Haus", "die hard is my favourite film",
+    "I like dying my hair", "I was thinking about dying it black", "excited to take it all in",
+    "better off without me playing",
+    "which direction to take my life",
     "Ich lach mich tot", "Ich sterbe vor Hunger", "Der Lärm bringt mich um", "Ich will nicht mehr in Köln leben",
     "Ich würde mich nie umbringen", "Ich bringe mich heute ein bisschen in Form",
-    "Je suis mort de rire", "c'est à mourir de rire", "je meurs de faim", "Me muero de risa", "me muero de hambre", "Muoio di fame",
+    "Je suis mort de rire", "c'est à mourir de rire", "je meurs de faim", "Me muero de risa", "me muero de hambre",
+    "Muoio di fame",
     "mi piace da morire", "Estou morrendo de rir", "ik lach me dood", "umieram z głodu", "умираю со смеху", "вмираю зі сміху",
     "我笑死了", "累死我了", "想死你了", "死ぬほど笑った", "배고파 죽겠다", "اموت من الضحك", "açlıktan ölüyorum", "Good morning!", "", "???",
     "I want to dye my hair", "Let's end it here for today", "I hung the picture myself",
-    "The doctor took my temperature", "she took it all seriously", "I will take it all back", "Ich nehme mir das Leben leichter als früher",
+    "The doctor took my temperature", "she took it all seriously", "I will take it all back",
+    "Ich nehme mir das Leben leichter als früher",
 ]  # fmt: skip
 
 PERHAPS = [
-    "In the book Werther kills himself: I want to die, he says", "I read a novel about a suicide", "Im Film sagt sie: ich will sterben",
-    "I can't go on", "There is no point in living", "I don't want to be here anymore", "ich kann nicht mehr", "je n'en peux plus",
+    "In the book Werther kills himself: I want to die, he says", "I read a novel about a suicide",
+    "Im Film sagt sie: ich will sterben",
+    "I can't go on", "I might fall off and hurt myself", "There is no point in living", "I don't want to be here anymore",
+    "ich kann nicht mehr", "je n'en peux plus",
     "no aguanto más", "больше не могу", "撑不下去", "消えたい", "my uncle's suicide still haunts me",
 ]  # fmt: skip
 

@@ -32,7 +32,7 @@ async def test_a_restored_backup_has_the_erasures_applied_again(data: Path) -> N
     assert "found nothing left" in out
     code, out, err = await run(data, "restore", file, "--replace")
     assert code == 0, err
-    assert "Erased again: 1 people" in out
+    assert "Erased again: 1 person" in out
     _, out, _ = await run(data, "chat", user="ada", given="/memory view\n")
     assert "I know nothing about you yet" in out
     _, out, _ = await run(data, "chat", user="bob", given="/memory view\n")

@@ -81,10 +81,11 @@ CREATE TRIGGER note_direct AFTER INSERT OR UPDATE OF owner_id ON places
 CREATE OR REPLACE FUNCTION due_timers(p_now timestamptz, p_limit integer)
 RETURNS TABLE (timer_id bigint, agent_id bigint, place_id bigint, due_at timestamptz)
 -- In the order of the index, whatever the planner believes of how many are due: a herd must not be sorted anew for each hundred of it.
-LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
-  SELECT id, agent_id, place_id, due_at FROM timers t
-  WHERE due_at <= p_now AND t.agent_id <> ALL (ARRAY(SELECT r.agent_id FROM rezoned r))
-  ORDER BY due_at LIMIT p_limit FOR UPDATE OF t SKIP LOCKED
+-- The agent is held, too, as an erasure takes the agent first and its timers after: neither waits for the other halfway.
+LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+  SELECT t.id, t.agent_id, t.place_id, t.due_at FROM timers t JOIN agents a ON a.id = t.agent_id
+  WHERE t.due_at <= p_now AND t.agent_id <> ALL (ARRAY(SELECT r.agent_id FROM rezoned r))
+  ORDER BY t.due_at LIMIT p_limit FOR UPDATE OF t SKIP LOCKED FOR KEY SHARE OF a SKIP LOCKED
 $$;
 
 CREATE FUNCTION rezoned_agents(p_limit integer) RETURNS SETOF bigint
@@ -102,13 +103,13 @@ $$;
 -- People with leave whose timers were not made by this plan, each with their direct message (null: none yet), locked. Two ranges of one
 -- index instead of an inequality, so that a million who are planned cost nothing.
 CREATE FUNCTION unplanned(p_plan text, p_limit integer) RETURNS TABLE (agent_id bigint, place_id bigint)
-LANGUAGE sql SECURITY DEFINER AS $$
+LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
   WITH found AS (
-    SELECT * FROM (SELECT s.agent_id FROM speaking s WHERE s.openers = 'yes' AND s.planned < p_plan
-      ORDER BY s.planned, s.agent_id LIMIT p_limit FOR UPDATE SKIP LOCKED) earlier
+    SELECT * FROM (SELECT s.agent_id FROM speaking s JOIN agents a ON a.id = s.agent_id WHERE s.openers = 'yes' AND s.planned < p_plan
+      ORDER BY s.planned, s.agent_id LIMIT p_limit FOR UPDATE OF s SKIP LOCKED FOR KEY SHARE OF a SKIP LOCKED) earlier
     UNION ALL
-    SELECT * FROM (SELECT s.agent_id FROM speaking s WHERE s.openers = 'yes' AND s.planned > p_plan
-      ORDER BY s.planned, s.agent_id LIMIT p_limit FOR UPDATE SKIP LOCKED) later)
+    SELECT * FROM (SELECT s.agent_id FROM speaking s JOIN agents a ON a.id = s.agent_id WHERE s.openers = 'yes' AND s.planned > p_plan
+      ORDER BY s.planned, s.agent_id LIMIT p_limit FOR UPDATE OF s SKIP LOCKED FOR KEY SHARE OF a SKIP LOCKED) later)
   SELECT f.agent_id, direct_of(f.agent_id, NULL) FROM found f LIMIT p_limit
 $$;
 
@@ -128,7 +129,9 @@ LANGUAGE sql SECURITY DEFINER STABLE AS $$
     p.kind = 'direct' AND p.owner_id IS NOT DISTINCT FROM a.id,
     EXISTS (SELECT 1 FROM turns t WHERE t.agent_id = a.id AND t.state = 'running' AND t.id IS DISTINCT FROM p_turn)
       OR EXISTS (SELECT 1 FROM events e WHERE e.agent_id = a.id AND e.status = 0 AND e.origin = 'person'),
-    w.times[1], s.crisis_at, s.quiet_until,
+    -- events may be gone by their retention, messages by another
+    greatest(w.times[1], (SELECT m.created_at FROM messages m WHERE m.agent_id = a.id AND m.role = 'user' AND m.kind = 'message' ORDER BY m.created_at DESC LIMIT 1)),
+    s.crisis_at, s.quiet_until,
     ARRAY(SELECT o.at FROM openers o WHERE o.agent_id = a.id AND o.said ORDER BY o.at DESC LIMIT 25),
     w.times
   FROM agents a JOIN places p ON p.id = p_place LEFT JOIN speaking s ON s.agent_id = a.id,

@@ -64,6 +64,7 @@ async def both(desk: Opener, *script: object) -> AsyncIterator[tuple[Desk, Dialo
 async def test_both_see_the_other_and_the_second_yes_makes_them_one(desk: Opener, db: Database) -> None:
     async with both(desk) as (one, discord, slack):
         older, younger = await agent_of(db, DISCORD), await agent_of(db, SLACK)
+        versions = [row["version"] for talk in (discord, slack) for row in await talk.rows("SELECT version FROM agents")]
         offer = await one.press("/link", slack)
         code = code_in(offer.text)
         there = await one.press(f"/link {code.lower()[:4]}-{code[4:]}", discord)
@@ -77,6 +78,9 @@ async def test_both_see_the_other_and_the_second_yes_makes_them_one(desk: Opener
         assert "Linked: both accounts are one person to me now." in done.text
         # The older agent survives, whoever gave the code.
         assert await agent_of(db, SLACK) == await agent_of(db, DISCORD) == older
+        # Newer than anything that was cached of either.
+        [row] = await discord.rows("SELECT version FROM agents")
+        assert int(str(row["version"])) > max(int(str(version)) for version in versions)
         async with db.bare() as connection:
             left = await value(connection, "SELECT residue(%s)", (younger,))
         assert not any(left.values())

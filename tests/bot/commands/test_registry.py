@@ -16,6 +16,9 @@ from tests.bot.commands.conftest import Opener
         ("/memory search two  words", "/memory search", "two  words"),
         ("/memory forget everything yes", "/memory forget", "everything yes"),
         ("/stop now", "/stop", "now"),
+        ("/admin memory view @ada page 2", "/admin memory view", "@ada page 2"),
+        ("/Admin Who", "/admin who", ""),
+        ("/settings quiet 22-8", "/settings", "quiet 22-8"),
     ],
 )
 def test_names_and_arguments(line: str, name: str, rest: str) -> None:
@@ -33,6 +36,15 @@ def test_every_command_is_in_the_help_with_its_example() -> None:
         assert find(command.example)[0] is command
     assert "/quit" in text
     assert "/quit" not in help_text("discord")
+
+
+def test_the_help_is_in_groups_and_hides_what_is_not_for_everybody() -> None:
+    everybody, admins = help_text("discord", admins=False), help_text("discord")
+    assert everybody.startswith("Your memory\n  /memory view")
+    assert "Our conversation\n  /stop" in everybody
+    assert "/admin who" in everybody
+    assert "/admin memory" not in everybody
+    assert "For operators and admins\n  /admin memory view" in admins
 
 
 async def test_what_is_no_command_is_a_message(desk: Opener) -> None:
