@@ -191,6 +191,18 @@ class Bot(Protocol):
         """Follow an edit or a deletion: what waits is corrected or cancelled, what is remembered is corrected or erased."""
         ...
 
+    async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:
+        """The app was removed from a workspace, or put back; never for one that is only unavailable."""
+        ...
+
+    async def place_changed(self, place: PlaceOf) -> None:
+        """A place is of another kind or name now, or may be."""
+        ...
+
+    async def access_changed(self, person: Person, workspace: str, channels: Sequence[str] | None, *, lost: bool) -> None:
+        """A person can no longer read these channels of a workspace (None: any of them, as they left it), or can again."""
+        ...
+
     async def kept(self, place: PlaceOf, limit: int) -> Sequence[str]:
         """The ids of the newest messages of a place that are kept or quoted anywhere: which of them are gone meanwhile?"""
         ...

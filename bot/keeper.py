@@ -57,7 +57,9 @@ class Keeper:
 
 def candidates(planned: Sequence[Planned]) -> list[str]:
     """The texts that calls want to store, as the functions will weigh them."""
-    found = (each.arguments.get(ARGUMENT[each.call.name]) for each in planned if each.fault is None and each.call.name in ARGUMENT)
+    found = (
+        each.arguments.get(ARGUMENT[each.call.name]) for each in planned if each.fault is None and each.call.name in ARGUMENT
+    )
     return list(dict.fromkeys(text.strip() for text in found if isinstance(text, str) and text.strip()))
 
 

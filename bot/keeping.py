@@ -98,7 +98,9 @@ def decide(text: str, around: Around, rules: Rules, judged: Judged | None = None
     speaker = others_words(text, around.own, around.others)
     if speaker is not None and not _names(text, speaker):
         who = speaker.author_name or "somebody else"
-        return Decision(False, layer, why=f"{who} said this, not the person. Store it only as {who}'s words, by name, or not at all.")
+        return Decision(
+            False, layer, why=f"{who} said this, not the person. Store it only as {who}'s words, by name, or not at all."
+        )
     kind = sensitive_kind(text, rules.sensitive)
     if kind is None and judged is not None and judged.sensitive in rules.sensitive:
         kind = judged.sensitive

@@ -43,7 +43,9 @@ class Consent(Section):
     @classmethod
     def _english(cls, notice: dict[str, str]) -> dict[str, str]:
         if notice and "en" not in notice:
-            raise ValueError("must have a text under `en`, which everybody gets whose language is not there; or be empty for no notice")
+            raise ValueError(
+                "must have a text under `en`, which everybody gets whose language is not there; or be empty for no notice"
+            )
         return notice
 
 

@@ -156,4 +156,5 @@ def slack_manifest(loaded: Loaded, public_url: str) -> str:
 
     chosen = loaded.config.slack
     oauth = bool(_variable(chosen.client_id_env) and _variable(chosen.client_secret_env))
-    return printed(manifest(loaded.persona.name, command=chosen.command, public_url=public_url or chosen.public_url, oauth=oauth))
+    url = public_url or (chosen.public_url if chosen.bind else "")
+    return printed(manifest(loaded.persona.name, command=chosen.command, public_url=url, oauth=oauth))

@@ -21,6 +21,32 @@ async def newest(db: Database, platform: str, since: datetime) -> list[Newest]:
         return [Newest(row["channel"], row["workspace"], row["message_id"]) for row in await cursor.fetchall()]
 
 
+async def workspace_gone(db: Database, platform: str, realm: str, workspace: str, *, gone: bool, now: datetime) -> None:
+    """Begin the time after which what came from a workspace is erased, or end it."""
+    async with db.bare() as connection:
+        await connection.execute("SELECT workspace_left(%s, %s, %s, %s, %s)", (platform, clean(realm), clean(workspace), gone, now))
+
+
+async def place_changed(db: Database, place: PlaceOf) -> None:
+    """Take over what a platform says of a place that is known."""
+    async with db.bare() as connection:
+        await connection.execute(
+            "SELECT place_changed(%s, %s, %s, %s, %s, %s, %s)",
+            (place.platform, clean(place.realm), clean(place.workspace), clean(place.external_id), place.kind, clean(place.name), place.parent),
+        )
+
+
+async def access_changed(
+    db: Database, person: Person, workspace: str, channels: Sequence[str] | None, *, lost: bool, now: datetime
+) -> None:
+    """What came from places that a person can no longer read is used nowhere, until they can again."""
+    async with db.bare() as connection:
+        await connection.execute(
+            "SELECT access_changed(%s, %s, %s, %s, %s, %s, %s)",
+            (*_named(person), clean(workspace), None if channels is None else list(channels), lost, now),
+        )
+
+
 async def kept(db: Database, place: PlaceOf, limit: int) -> Sequence[str]:
     """The newest messages of a place that stand anywhere in the bot's memory, by their platform's ids."""
     async with db.bare() as connection:

@@ -116,6 +116,22 @@ class Runtime:
         """Follow an edit or a deletion on a platform, through a short absence of the database."""
         await patiently(lambda: changes.follow(self._services.db, self._services.cache, changed), INTAKE_PATIENCE)
 
+    async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:
+        """The app was removed from a workspace, or put back."""
+        await patiently(
+            lambda: reception.workspace_gone(self._services.db, platform, realm, workspace, gone=gone, now=now()), INTAKE_PATIENCE
+        )
+
+    async def place_changed(self, place: PlaceOf) -> None:
+        """A place may be of another kind now."""
+        await patiently(lambda: reception.place_changed(self._services.db, place), INTAKE_PATIENCE)
+
+    async def access_changed(self, person: Person, workspace: str, channels: Sequence[str] | None, *, lost: bool) -> None:
+        """A person can no longer read places, or can again."""
+        await patiently(
+            lambda: reception.access_changed(self._services.db, person, workspace, channels, lost=lost, now=now()), INTAKE_PATIENCE
+        )
+
     async def newest(self, platform: str, since: datetime) -> list[Newest]:
         """The newest message taken in of each channel of a platform."""
 

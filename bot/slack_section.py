@@ -1,9 +1,9 @@
 """The section of the configuration about Slack. `config.yaml` explains every key."""
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator
 from pydantic_settings import NoDecode
 
 from bot.sections import Section, _listed
@@ -11,6 +11,10 @@ from bot.sections import Section, _listed
 Variable = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,63})?$")]
 SlackIds = Annotated[
     tuple[Annotated[str, BeforeValidator(str), Field(pattern=r"^[A-Z][A-Z0-9]{1,30}$")], ...], NoDecode, BeforeValidator(_listed)
+]
+
+Prompts = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=75)], ...], Field(max_length=4), NoDecode, BeforeValidator(_listed)
 ]
 
 
@@ -55,9 +59,7 @@ class Slack(Section):
     attachment_bytes: Annotated[int, Field(ge=0, le=1_000_000)] = 65_536
     streaming: bool = False
     on_delete: Literal["erase", "mark"] = "erase"
-    prompts: tuple[Annotated[str, Field(min_length=1, max_length=75)], ...] = Field(
-        default=("What do you remember about me?", "What can you do?"), max_length=4
-    )
+    prompts: Prompts = ("What do you remember about me?", "What can you do?")
     join_channels: SlackIds = ()
     login_events: bool = False
     silence: Annotated[float, Field(ge=1, le=600, allow_inf_nan=False)] = 60
@@ -79,9 +81,3 @@ class Slack(Section):
         if url and not re.match(r"https?://[^/\s]", url):
             raise ValueError("must be an address that begins with http:// or https://, or empty")
         return url
-
-    @model_validator(mode="after")
-    def _reachable(self) -> Self:
-        if self.public_url and not self.bind:
-            raise ValueError("slack.bind: is empty, so nobody can reach slack.public_url. Set it to the address to listen at.")
-        return self

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.llm import ModelError, Reply, Usage
+from bot.secrets_in_text import masked
 from memory.fifo_queue import shorten
 from memory.main_context import label, local, package
 from memory.messages import Message
@@ -33,8 +34,11 @@ class Summary:
 
 
 def transcript(messages: Sequence[Message], zone: tzinfo, longest: int, count: Callable[[str], int]) -> list[str]:
-    """What was said, a line of JSON a message of at most `longest` tokens, without calls, results and alerts."""
-    said = [m for m in messages if m.kind in ("message", "quote", "event", "monologue") and m.content]
+    """What was said, a line of JSON a message of at most `longest` tokens, without calls, results and alerts.
+
+    Without what others said near the person, which is kept for a time of its own and goes with its author, and without secrets.
+    """
+    said = [m for m in messages if m.kind in ("message", "event", "monologue") and m.content]
     return [_line(message, zone, longest, count) for message in said]
 
 
@@ -43,7 +47,7 @@ def _line(message: Message, zone: tzinfo, longest: int, count: Callable[[str], i
     while True:
         line = package(
             message.kind, time=local(message.created_at, zone), said_by="you" if message.role == "assistant" else label(message.author_name),
-            text=shorten(message.content, keep=keep, pointer="in recall storage"),
+            text=shorten(masked(message.content), keep=keep, pointer="in recall storage"),
         )  # fmt: skip
         if keep < 50 or count(line) <= longest:
             return line

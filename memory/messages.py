@@ -53,7 +53,8 @@ class Message:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the cache."""
-        return {**asdict(self), "created_at": self.created_at.isoformat()}
+        # Not `asdict`, which copies deeply: for a long queue that keeps the loop from sending the answer for many milliseconds.
+        return {**{name: getattr(self, name) for name in _FIELDS}, "created_at": self.created_at.isoformat()}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Message:
@@ -61,6 +62,7 @@ class Message:
         return Message(**{**values, "created_at": datetime.fromisoformat(values["created_at"]), "calls": tuple(values["calls"])})
 
 
+_FIELDS = tuple(Message.__dataclass_fields__)
 COLUMNS = (
     "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at, passing"
 )

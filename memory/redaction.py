@@ -22,7 +22,9 @@ async def redact(
     waiting copies and the log's content go too. The step's own fence stands for the version.
     """
     ids = list(messages)
-    cursor = await connection.execute("SELECT id FROM messages WHERE turn_id = %s AND role = 'assistant' AND kind = 'message'", (turn,))
+    cursor = await connection.execute(
+        "SELECT id FROM messages WHERE turn_id = %s AND role = 'assistant' AND kind = 'message'", (turn,)
+    )
     replies = [int(row["id"]) for row in await cursor.fetchall()]
     cursor = await connection.execute(
         "DELETE FROM messages WHERE turn_id = %s AND kind IN ('call', 'result', 'monologue') RETURNING id", (turn,)

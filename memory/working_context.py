@@ -7,7 +7,7 @@ the turn, so a full section, a refused duplicate or a list of candidates tells n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, get_args
 
@@ -38,7 +38,7 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the cache."""
-        return {**asdict(self), "updated_at": self.updated_at.isoformat()}
+        return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, "updated_at": self.updated_at.isoformat()}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Entry:

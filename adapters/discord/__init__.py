@@ -4,8 +4,6 @@
     settings    what the operator chose, as values
     connection  the client, its intents, the restart loop, what is fatal and what passes
     events      which dispatch goes where
-    triggers    pure: is a message answered, followed or ignored, and why
-    guard       stops two bots that answer each other; counts a person's day
     inbound     messages, edits, deletions and joins on their way in, each channel in order
     quotes      the words of others that come along with a message
     texts       mentions, emoji and the like, made readable
@@ -15,6 +13,8 @@
     presence    who has just come online
     outbound    sending, looking up, typing, and what a refusal means
     commands    slash commands, from the list of the bot's commands
+    buttons     buttons under an answer, and the question that some ask first
 
-Importing the package itself does not import the library.
+Which messages are answered (`adapters.triggers`), the guard against loops of bots (`adapters.guard`) and what is read of files
+(`adapters.files`, `adapters.images`) are the same on every platform. Importing the package itself does not import the library.
 """

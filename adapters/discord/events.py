@@ -38,7 +38,8 @@ class Events:
         """Have a client call these methods."""
         handlers: tuple[Callable[..., Coroutine[Any, Any, None]], ...] = (
             self.on_connect, self.on_ready, self.on_message, self.on_raw_message_edit, self.on_raw_message_delete,
-            self.on_raw_bulk_message_delete, self.on_member_join, self.on_raw_presence_update, self.on_error,
+            self.on_raw_bulk_message_delete, self.on_member_join, self.on_raw_member_remove, self.on_member_update,
+            self.on_guild_channel_update, self.on_guild_join, self.on_guild_remove, self.on_raw_presence_update, self.on_error,
         )  # fmt: skip
         for handler in handlers:
             client.event(handler)
@@ -106,8 +107,38 @@ class Events:
             await self._inbound.deleted(event.channel_id, event.message_ids)
 
     async def on_member_join(self, member: discord.Member) -> None:
-        """Somebody new."""
+        """Somebody new, or somebody who comes back."""
+        await self._bot.access_changed(person_of(member), str(member.guild.id), None, lost=False)
+        await self._access(member)
         await self._inbound.joined(member)
+
+    async def on_raw_member_remove(self, event: discord.RawMemberRemoveEvent) -> None:
+        """Somebody left a guild, or was removed."""
+        await self._bot.access_changed(person_of(event.user), str(event.guild_id), None, lost=True)
+
+    async def on_member_update(self, before: discord.Member, after: discord.Member) -> None:
+        """Somebody gained or lost a role, and channels with it."""
+        if before.roles != after.roles:
+            await self._access(after)
+
+    async def _access(self, member: discord.Member) -> None:
+        channels = {str(each.id): each.permissions_for(member).read_messages for each in member.guild.channels}
+        for lost in (True, False):
+            concerned = [channel for channel, readable in channels.items() if readable is not lost]
+            await self._bot.access_changed(person_of(member), str(member.guild.id), concerned, lost=lost)
+
+    async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
+        """A channel may have turned private, or public; its threads follow."""
+        if before.overwrites != after.overwrites and isinstance(after, discord.abc.Messageable):
+            await self._bot.place_changed(place_of(after, after.id, after.guild, None))
+
+    async def on_guild_join(self, guild: discord.Guild) -> None:
+        """The bot is in a guild, perhaps again."""
+        await self._bot.workspace_gone("discord", "", str(guild.id), gone=False)
+
+    async def on_guild_remove(self, guild: discord.Guild) -> None:
+        """The bot was removed; a guild that is only unavailable is another event."""
+        await self._bot.workspace_gone("discord", "", str(guild.id), gone=True)
 
     async def on_raw_presence_update(self, event: discord.RawPresenceUpdateEvent) -> None:
         """Perhaps a login, of somebody who agreed to be spoken to first."""
@@ -122,8 +153,12 @@ class Events:
         if not await self._bot.wants_login(Person(PLATFORM, "", str(event.user_id), ""), now, FLAP):
             self._count("discord_ignored_login")
             return
-        user = client.get_user(event.user_id) or await client.fetch_user(event.user_id)
-        channel = user.dm_channel or await user.create_dm()
+        try:
+            user = client.get_user(event.user_id) or await client.fetch_user(event.user_id)
+            channel = user.dm_channel or await user.create_dm()
+        except discord.HTTPException as refused:
+            log.info("nobody to greet: refused with %d", refused.code)
+            return
         # The same key for whoever sees it at the same time.
         key = f"login:{user.id}:{now.timestamp() // FLAP:.0f}"
         place = place_of(channel, channel.id, None, None)

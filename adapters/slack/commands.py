@@ -190,9 +190,8 @@ class Commands:
     async def _as_file(self, reply: Reply, text: str) -> bool:
         try:
             channel = await self._home.direct(reply.workspace, reply.user)
-            await reply.workspace.client.files_upload_v2(
-                channel=channel, content=text, filename="keepsake.md", title="From Keepsake"
-            )
+            name = "keepsake.json" if text.startswith("{") else "keepsake.md"
+            await reply.workspace.client.files_upload_v2(channel=channel, content=text, filename=name, title="From Keepsake")
         except FAILURES as error:
             log.info("a file could not be sent: %s", type(error).__name__)
             return False

@@ -243,6 +243,7 @@ class Events:
 
     async def _uninstalled(self, written: Written) -> None:
         await self._workspaces.gone(written.workspace, "the app was removed")
+        await self._bot.workspace_gone("slack", written.workspace.team, written.workspace.team, gone=True)
 
     async def _revoked(self, written: Written) -> None:
         bots = (written.event.get("tokens") or {}).get("bot") or []

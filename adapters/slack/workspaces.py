@@ -87,7 +87,7 @@ class Clients:
         """Keep connections open for as long as the context is."""
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)
         connector = aiohttp.TCPConnector(limit=100, keepalive_timeout=10)
-        async with aiohttp.ClientSession(timeout=timeout, connector=connector) as self.session:
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=True) as self.session:
             yield
         self.session = None
 

@@ -38,7 +38,12 @@ OTHERS = 20
 DIMS = 512
 TALKING = 60
 SEED = 6
-SAID = ("The harbour was full of boats this morning.", "Which of them was yours?", "The blue one with the torn sail.", "I remember it.")
+SAID = (
+    "The harbour was full of boats this morning.",
+    "Which of them was yours?",
+    "The blue one with the torn sail.",
+    "I remember it.",
+)
 KEY = b"k" * 32
 
 
@@ -129,7 +134,9 @@ async def measure(running: Servers, count: int) -> Times:
         erased = await erasure.erase(db, cache, first.agent, actor="person", key=KEY, now=datetime.now(UTC))
         whole = rows + time.perf_counter() - began
         await cache.close()
-        quotes = await value(owner, "SELECT count(*) FROM messages WHERE kind = 'quote' AND author_id = %s", (f"{PLATFORM}::first",))
+        quotes = await value(
+            owner, "SELECT count(*) FROM messages WHERE kind = 'quote' AND author_id = %s", (f"{PLATFORM}::first",)
+        )
         assert counts["messages"] == count
         return Times(count, rows, whole, bare, sum(erased.left.values()) + int(quotes))
 
@@ -158,7 +165,10 @@ async def under_load(running: Servers, people: int, seed: int = SEED) -> dict[st
         await at_rest(owner)
         left: dict[str, int] = {}
         for agent in agents:
-            for name, number in {**await value(owner, "SELECT residue(%s)", (agent,)), "redis": await services.cache.left(agent)}.items():
+            for name, number in {
+                **await value(owner, "SELECT residue(%s)", (agent,)),
+                "redis": await services.cache.left(agent),
+            }.items():
                 left[name] = left.get(name, 0) + int(number)
         return left
 
@@ -170,7 +180,9 @@ async def _talk(adapter: StopwatchAdapter, user: str) -> None:
             await answered
 
 
-async def run(running: Servers, *, count: int = MESSAGES, people: int = TALKING, say: Callable[[str], None] = print) -> tuple[Times, dict[str, int]]:
+async def run(
+    running: Servers, *, count: int = MESSAGES, people: int = TALKING, say: Callable[[str], None] = print
+) -> tuple[Times, dict[str, int]]:
     """Both measurements."""
     say(f"erasing {people} people while their turns run ...")
     left = await under_load(running, people)

@@ -20,7 +20,14 @@ WORDS = {
 
 
 async def ask(
-    context: CallContext, decision: Decision, *, layer: Layer, content: str, section: str = "", tags: Sequence[str] = (), replaces: int | None = None
+    context: CallContext,
+    decision: Decision,
+    *,
+    layer: Layer,
+    content: str,
+    section: str = "",
+    tags: Sequence[str] = (),
+    replaces: int | None = None,
 ) -> str:
     """Keep a candidate until the person has answered; the model is told to ask."""
     kind = decision.sensitive or ""
@@ -63,7 +70,12 @@ async def answer_memory_request(context: CallContext, request: int, agreed: bool
     await context.connection.execute("DELETE FROM memory_requests WHERE id = %s", (request,))
     if not agreed:
         context.state = await redaction.redact(
-            context.connection, context.state, messages=row["messages"], turn=row["turn_id"], at=context.now, by=context.claim.turn
+            context.connection,
+            context.state,
+            messages=row["messages"],
+            turn=row["turn_id"],
+            at=context.now,
+            by=context.claim.turn,
         )
         return "Not stored, and taken out of the conversation too. Do not mention it again."
     # A secret stays a secret, whatever was agreed to.
@@ -99,5 +111,3 @@ def _said_since(context: CallContext, asked: datetime) -> bool | None:
 
 def _text(payload: Any) -> str:
     return str(payload.get("text", ""))
-
-

@@ -23,6 +23,7 @@ class Recorder:
     commands: list[tuple[Person, PlaceOf, str]] = field(default_factory=list)
     changes: list[Changed] = field(default_factory=list)
     newest_known: tuple[Newest, ...] = ()
+    told: list[tuple[object, ...]] = field(default_factory=list)
 
     async def receive(self, incoming: Incoming) -> bool:
         fresh = all(one.key != incoming.key for one in self.incoming)
@@ -41,6 +42,15 @@ class Recorder:
 
     async def changed(self, changed: Changed) -> None:
         self.changes.append(changed)
+
+    async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:
+        self.told.append(("workspace", workspace, gone))
+
+    async def place_changed(self, place: PlaceOf) -> None:
+        self.told.append(("place", place.external_id, place.kind))
+
+    async def access_changed(self, person: Person, workspace: str, channels: Sequence[str] | None, *, lost: bool) -> None:
+        self.told.append(("access", person.user_id, lost))
 
     async def kept(self, place: PlaceOf, limit: int) -> Sequence[str]:
         return ()

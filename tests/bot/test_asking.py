@@ -122,7 +122,9 @@ async def test_archival_storage_asks_too(db: Database) -> None:
 
 
 async def test_a_correction_that_brings_in_something_sensitive_asks_and_replaces(db: Database) -> None:
-    async with dialogue(db, reply("ok", call("working_context_append", section="profile", content="Feels tired.")), settings=ASKING) as d:
+    async with dialogue(
+        db, reply("ok", call("working_context_append", section="profile", content="Feels tired.")), settings=ASKING
+    ) as d:
         await d.hear("I am tired")
         d.model.add(reply(None, call("working_context_replace", old="tired", new=FACT)), QUESTION)
         await d.hear("It is the diabetes")
@@ -159,7 +161,9 @@ async def test_secrets_are_never_stored(db: Database, urls: Urls, function: str)
     async with dialogue(db, reply(None, call(function, **arguments)), reply("ok")) as d:
         await d.hear("Remember my card")
         assert "card number" in results(d.model.requests[-1])[-1]
-        assert set(await everywhere(urls.owner, "4111 1111")) == {"messages"}, "in the call as the model made it, and nowhere else"
+        assert set(await everywhere(urls.owner, "4111 1111")) == {"messages"}, (
+            "in the call as the model made it, and nowhere else"
+        )
 
 
 async def test_what_others_said_is_stored_by_their_name_or_not_at_all(db: Database) -> None:

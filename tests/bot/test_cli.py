@@ -208,7 +208,8 @@ async def test_the_operators_day(data: Path) -> None:
 
     code, out, err = await run(data, "restore", str(data.parent / "saved.dump"), "--replace")
     assert code == 0, err
-    assert "console::ada" in (await run(data, "users"))[1]
+    assert "Erased again: 1 person" in out
+    assert "console::ada" not in (await run(data, "users"))[1], "the backup was made before she had herself erased"
 
     for arguments in (("list",), ("replay", "--all")):
         assert (await run(data, "dead-letters", *arguments))[1].strip() == "No dead letters."

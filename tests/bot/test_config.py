@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,27 @@ EXAMPLES = {
     "engine.give_up_hours": "3",
     "engine.concurrency": "4",
     "engine.shutdown_grace": "1",
+    "model.sees_images": "True",
+    "model.image_tokens": "800",
+    "model.image_bytes": "50000",
+    "discord.streaming": "True",
+    "discord.on_delete": "mark",
+    "consent.notice": '{"en": "I remember."}',
+    "consent.workspaces": '{"T1": {"en": "Here too."}}',
+    "keeping.sensitive": "health,crime",
+    "keeping.answer_hours": "12",
+    "keeping.judge": "model",
+    "retention.messages": "365",
+    "retention.quotes": "7",
+    "retention.archival": "365",
+    "retention.documents": "365",
+    "retention.timers": "9",
+    "retention.deliveries": "9",
+    "retention.events": "9",
+    "retention.usage": "99",
+    "retention.log": "99",
+    "retention.erasures": "99",
+    "retention.left_workspaces": "9",
     "persona.file": str(ROOT / "bot" / "prompts" / "persona.yaml"),
     "console.user": "ada",
     "discord.token_env": "OTHER_TOKEN",
@@ -97,7 +119,7 @@ EXAMPLES = {
     "slack.attachment_bytes": "1000",
     "slack.streaming": "True",
     "slack.on_delete": "mark",
-    "slack.prompts": '["Hello"]',
+    "slack.prompts": "Hello,What now?",
     "slack.join_channels": "C55,C66",
     "slack.login_events": "True",
     "slack.silence": "30",
@@ -165,7 +187,7 @@ def test_the_file_at_the_root_documents_every_key_with_its_default() -> None:
     assert load(ROOT / "config.yaml").config == load().config
     lines = text.splitlines()
     for number, line in enumerate(lines):
-        if line.startswith("  ") and ":" in line and not line.lstrip().startswith("#"):
+        if re.match(r"  \w+:", line):
             assert lines[number - 1].lstrip().startswith("#"), f"no comment above {line}"
 
 
@@ -183,7 +205,7 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         monkeypatch.setenv("KEEPSAKE__BUDGET__PRICES", EXAMPLES["budget.prices"])
     section, name = key.split(".")
     found = load().config.model_dump(mode="json")[section][name]
-    if isinstance(found, dict):
+    if isinstance(found, dict) or (isinstance(found, list) and isinstance(found[0], dict)):
         found = json.dumps(found)
     shown = ",".join(found) if isinstance(found, list) else str(found)
     assert shown.removesuffix(".0") == EXAMPLES[key]

@@ -164,7 +164,10 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 def test_layer_follows_length() -> None:
     assert decide("Likes sailing.", Around(), Rules()).layer == "working_context"
-    assert decide("On Monday they sailed. The wind was strong. The sail tore. They came home late.", Around(), Rules()).layer == "archival_storage"
+    assert (
+        decide("On Monday they sailed. The wind was strong. The sail tore. They came home late.", Around(), Rules()).layer
+        == "archival_storage"
+    )
 
 
 def test_sensitive_only_of_the_chosen_kinds() -> None:

@@ -114,5 +114,3 @@ def test_the_built_in_texts_say_how_to_see_pause_and_erase() -> None:
     here = Place(1, "slack", "T9", "T9", "D1", "direct", "")
     assert Notice(NOTICE).text(here, "fr_FR") == NOTICE["fr"]
     assert Notice({}).text(here, "fr_FR") == ""
-
-

@@ -47,7 +47,12 @@ def answers(request: Request) -> object:
     canary = said[-1][said[-1].rindex("CANARY") :][:10]
     if "answer now" not in seen(request).lower() and request.number % 2:
         steps = (
-            call("working_context_append", section="key_facts", content=f"Likes {canary} number {request.number}.", request_heartbeat=True),
+            call(
+                "working_context_append",
+                section="key_facts",
+                content=f"Likes {canary} number {request.number}.",
+                request_heartbeat=True,
+            ),
             call("archival_storage_insert", content=f"The story of {canary} and the sea, {request.number}.", tags=[canary]),
             call("set_timer", purpose=f"ask about {canary}", in_minutes=600),
             call("recall_storage_search", query=canary),
@@ -80,8 +85,14 @@ def incoming(user: str, number: int, others: list[str]) -> Incoming:
     canary = canary_of(user)
     room = number % 2 and others
     place = PlaceOf("console", "", "w", "room", "public") if room else PlaceOf("console", "", "", f"dm-{user}", "direct")
-    quotes = tuple(Quote(f"console::{other}", other, f"I am {canary_of(other)} and I was here", "context") for other in others[:2]) if room else ()
-    return Incoming("message", person, place, f"{user}-{number}", datetime.now(UTC), f"I am {canary}, line {number}", quotes=quotes)
+    quotes = (
+        tuple(Quote(f"console::{other}", other, f"I am {canary_of(other)} and I was here", "context") for other in others[:2])
+        if room
+        else ()
+    )
+    return Incoming(
+        "message", person, place, f"{user}-{number}", datetime.now(UTC), f"I am {canary}, line {number}", quotes=quotes
+    )
 
 
 def canary_of(user: str) -> str:
@@ -165,7 +176,9 @@ async def _everything(urls: Urls, cluster: Servers) -> str:
             await owner.execute("SELECT schemaname, tablename FROM pg_tables WHERE schemaname IN ('keepsake', 'procrastinate')")
         ).fetchall()
         for schema, table in names:
-            rows = await (await owner.execute(sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(schema, table)))).fetchall()
+            rows = await (
+                await owner.execute(sql.SQL("SELECT t::text FROM {} t").format(sql.Identifier(schema, table)))
+            ).fetchall()
             parts += [f"{table}: {row[0]}" for row in rows]
     redis = Redis.from_url(cluster.redis_url)
     async for key in redis.scan_iter():

@@ -12,7 +12,7 @@ from tests.conftest import Urls
 from tests.servers.model import call, reply
 
 # Not personal: the tables of models and of what proves erasures, which name no person.
-IMPERSONAL = {"embedding_models", "alembic_version", "blocks", "erased_events", "erasures", "places", "spending_total", "welcomes", "erased_people", "workspaces_left"}
+IMPERSONAL = {"embedding_models", "alembic_version", "blocks", "erased_events", "erasures", "places", "spending_total", "welcomes", "slack_installations", "slack_states", "erased_people", "workspaces_left"}
 
 
 def tables(owner_url: str) -> dict[str, set[str]]:

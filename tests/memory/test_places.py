@@ -67,6 +67,51 @@ async def test_a_channel_turned_public_does_not_publish_its_past(db: Database) -
         assert "Friday" not in await visible(dm.elsewhere("lobby", "public"), dm.model, "launch Friday")
 
 
+async def test_a_channel_that_the_platform_says_is_private_is_so_at_once(db: Database) -> None:
+    """Whoever speaks there next, and although nobody does."""
+    from bot import reception
+
+    async with dialogue(db, remember("Ada plays the cello.")) as dm:
+        lobby = dm.elsewhere("lobby", "public")
+        await lobby.hear("I play the cello")
+        await reception.place_changed(db, dm.elsewhere("unknown", "private").place)
+        assert "cello" in await visible(dm.elsewhere("garden", "public"), dm.model, "cello Ada plays")
+        await reception.place_changed(db, dm.elsewhere("lobby", "private").place)
+        assert "cello" not in await visible(dm.elsewhere("park", "public"), dm.model, "cello Ada plays")
+        assert len(await dm.rows("SELECT id FROM places WHERE external_id = 'unknown'")) == 0
+
+
+async def test_who_loses_a_place_loses_what_came_from_it_until_they_are_back(db: Database) -> None:
+    from bot import reception
+
+    async def usable(word: str) -> bool:
+        """In the direct message, as a turn there sees it."""
+        [row] = await dm.rows("SELECT agent_id, place_id FROM conversations c JOIN places p ON p.id = c.place_id WHERE p.kind = 'direct'")
+        async with db.agent(int(str(row["agent_id"])), int(str(row["place_id"]))) as connection:
+            cursor = await connection.execute(
+                "SELECT content FROM messages UNION SELECT content FROM passages UNION SELECT content FROM working_context"
+            )
+            return any(word in found["content"] for found in await cursor.fetchall())
+
+    async def changed(channels: list[str] | None, *, lost: bool) -> None:
+        await reception.access_changed(db, dm.person, "w", channels, lost=lost, now=dm.at)
+
+    async with dialogue(db, reply("hi"), remember("The launch is on Friday."), remember("The party is on Monday.")) as dm:
+        await dm.hear("hello")
+        await dm.elsewhere("team", "private").hear("launch on Friday")
+        await dm.elsewhere("garden", "public").hear("party on Monday")
+        assert await usable("Friday")
+        await changed(["team"], lost=True)
+        assert (await usable("Friday"), await usable("Monday")) == (False, True)
+        await changed(None, lost=True)  # they left the workspace
+        assert (await usable("Friday"), await usable("Monday")) == (False, False)
+        await changed(None, lost=False)
+        assert (await usable("Friday"), await usable("Monday")) == (True, True)
+        # It is theirs all the same: they see and erase it.
+        await changed(["team"], lost=True)
+        assert len(await dm.rows("SELECT id FROM passages WHERE content LIKE '%%Friday%%'")) == 1
+
+
 async def test_a_thread_follows_its_channel_into_privacy(db: Database) -> None:
     from dataclasses import replace
 

@@ -40,7 +40,10 @@ async def test_quotes_go_after_their_time_and_the_persons_words_stay(db: Databas
 
 
 async def test_by_default_only_what_is_not_the_persons_own_goes(db: Database) -> None:
-    store = (call("working_context_append", section="goals", content="Sail."), call("archival_storage_insert", content="She sails."))
+    store = (
+        call("working_context_append", section="goals", content="Sail."),
+        call("archival_storage_insert", content="She sails."),
+    )
     async with dialogue(db, reply("ok", *store)) as d:
         await d.hear("I sail")
         await retention.apply(db, d.cache, ages(Retention()), d.at + timedelta(days=3650))
@@ -50,7 +53,9 @@ async def test_by_default_only_what_is_not_the_persons_own_goes(db: Database) ->
         assert await d.rows("SELECT id FROM usage UNION ALL SELECT id FROM events") == []
 
 
-@pytest.mark.parametrize(("kind", "table"), [("messages", "messages"), ("archival", "passages"), ("log", "memory_log_content"), ("usage", "usage")])
+@pytest.mark.parametrize(
+    ("kind", "table"), [("messages", "messages"), ("archival", "passages"), ("log", "memory_log_content"), ("usage", "usage")]
+)
 async def test_each_kind_by_its_own_age(db: Database, kind: str, table: str) -> None:
     async with dialogue(db, reply("ok", call("archival_storage_insert", content="She sails."))) as d:
         await d.hear("I sail")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -39,16 +40,17 @@ class Bot(RunningBot):
             "KEEPSAKE__SLACK__API_BASE": self.server.api_base, "KEEPSAKE__SLACK__RESTART_CAP": "1", "KEEPSAKE__SLACK__SILENCE": "6",
             "SLACK_APP_TOKEN": self.server.app_token, "SLACK_SIGNING_SECRET": self.server.signing_secret,
         }  # fmt: skip
-        tokens = [team.bot_token or (team.enterprise.bot_token if team.enterprise else "") for team in self.teams]
-        for number, token in enumerate(tokens):
-            chosen["SLACK_BOT_TOKEN" if number == 0 else f"SLACK_BOT_TOKEN_{number}"] = token
-        if len(tokens) > 1:
-            pairs = (
-                f'{{"bot_token_env": "SLACK_BOT_TOKEN_{number}", "app_token_env": "SLACK_APP_TOKEN", '
-                '"signing_secret_env": "SLACK_SIGNING_SECRET"}'
-                for number in range(1, len(tokens))
-            )
-            chosen["KEEPSAKE__SLACK__WORKSPACES"] = f"[{', '.join(pairs)}]"
+        more = []
+        for number, team in enumerate(self.teams):
+            names = {
+                kind: f"SLACK_{kind}{f'_{number}' if number else ''}" for kind in ("BOT_TOKEN", "APP_TOKEN", "SIGNING_SECRET")
+            }
+            chosen[names["BOT_TOKEN"]] = team.bot_token or (team.enterprise.bot_token if team.enterprise else "")
+            chosen[names["APP_TOKEN"]], chosen[names["SIGNING_SECRET"]] = team.app.app_token, team.app.signing_secret
+            if number:
+                more.append({f"{kind.lower()}_env": name for kind, name in names.items()})
+        if more:
+            chosen["KEEPSAKE__SLACK__WORKSPACES"] = json.dumps(more)
         if self.address:
             chosen["KEEPSAKE__SLACK__BIND"] = self.address
         return chosen
@@ -58,7 +60,8 @@ class Bot(RunningBot):
         if self.address:
             await self.until_ready()
         else:
-            await self.server.wait_connected(len(self.server.connections) + 1, timeout=50)
+            apps = len({team.app.app_token for team in self.teams})
+            await self.server.wait_connected(len(self.server.connections) + apps, timeout=50)
 
     async def exchange(
         self, channel: Channel, say: Callable[[], Message], answer: str, *, thread: bool | None = None, timeout: float = 20

@@ -10,7 +10,7 @@ from adapters.base import Changed, Quote
 from bot.changes import follow
 from bot.engine import turns
 from bot.engine.events import TurnCancelled
-from memory import recall_storage
+from memory import agent_state, queue_manager, recall_storage
 from memory.db import Database
 from memory.search import Query
 from tests.bot.dialogue import Dialogue, dialogue, seen
@@ -189,3 +189,22 @@ async def test_a_deletion_elsewhere_with_the_same_number_touches_nothing(db: Dat
         await d.hear("where is the key?", quotes=QUOTES)
         for other in (Changed("console", "", "shed", ("7",), None, d.at), Changed("slack", "", "garden", ("7",), None, d.at)):
             assert await follow(d.db, d.cache, other) == 0
+
+
+async def test_a_summary_goes_back_behind_a_quote_that_was_deleted(db: Database) -> None:
+    async with dialogue(db, reply("ok"), reply("They spoke of a key."), reply("hm")) as d:
+        await d.hear("where is the key?", quotes=QUOTES)
+        claim = await d.claim(await d.accept("and now?"))
+        state = await agent_state.load(
+            db, d.cache, agent=claim.agent, conversation=claim.conversation, place=claim.place, version=claim.fence.version,
+            policy_version=claim.fence.policy_version,
+        )  # fmt: skip
+        async with db.agent(claim.agent, claim.place) as connection:
+            await queue_manager.flush(
+                connection, state, len(state.queue), "Ben said the key is under the pot.", at=d.at, turn=claim.turn
+            )
+        assert await changed_there(d, None) == 1
+        await d.agent.turn(await d.claim(claim.agent))
+        assert [request for request in d.model.requests[1:] if "under the pot" in seen(request)] == []
+        assert await d.rows("SELECT 1 FROM conversations WHERE summary LIKE '%%pot%%'") == []
+        assert await d.rows("SELECT 1 FROM memory_log_content WHERE after LIKE '%%pot%%' OR before LIKE '%%pot%%'") == []

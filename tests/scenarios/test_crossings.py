@@ -58,7 +58,9 @@ class Stage:
 
     talk: Dialogue
     chance: random.Random
-    kinds: dict[str, str] = field(default_factory=lambda: {"lobby": "public", "garden": "public", "team": "private", "square": "public"})
+    kinds: dict[str, str] = field(
+        default_factory=lambda: {"lobby": "public", "garden": "public", "team": "private", "square": "public"}
+    )
     lost: set[tuple[str, str]] = field(default_factory=set)
     said: dict[int, set[Said]] = field(default_factory=dict)
     private_past: set[tuple[str, str]] = field(default_factory=set)
@@ -110,7 +112,9 @@ class Stage:
             self.checked += 1
             for found in CANARY.findall(text):
                 self.shown += 1
-                assert self.allowed(int(found), user, channel), f"{self.said[int(found)]} seen by {user} in {channel}: {self.kinds} {self.lost}"
+                assert self.allowed(int(found), user, channel), (
+                    f"{self.said[int(found)]} seen by {user} in {channel}: {self.kinds} {self.lost}"
+                )
         # What was shown may have been said again or stored here.
         here = self._here(user, channel)
         if (user, channel) in self.private_past and here.kind == "public":
@@ -182,7 +186,9 @@ async def change_the_world(stage: Stage, db: Database) -> None:
         lost = (user, channel) not in stage.lost
         async with db.bare() as connection:
             changed = await value(
-                connection, "SELECT access_changed('discord', '', %s, %s, %s, %s, %s)", (user, CHANNELS[channel], [channel], lost, stage.talk.at)
+                connection,
+                "SELECT access_changed('discord', '', %s, %s, %s, %s, %s)",
+                (user, CHANNELS[channel], [channel], lost, stage.talk.at),
             )
         if changed is not None:
             (stage.lost.add if lost else stage.lost.discard)((user, channel))
@@ -199,14 +205,21 @@ async def test_no_crossings_and_no_leaks(db: Database, capsys: pytest.CaptureFix
             model.passes, model.canary = 0, stage.new(user, channel)
             injected = stage.chance.choice(INJECTIONS).replace("{other}", other.title())
             text = f"{stage.chance.choice(TOPICS)} {model.canary}" + (f"\n{injected}" if stage.chance.random() < 0.4 else "")
-            quotes = () if channel == "dm" else (Quote(f"discord::{other}", f"{other}\n{injected[:60]}", f"{other} said hello. {injected}", "context"),)
+            quotes = (
+                ()
+                if channel == "dm"
+                else (Quote(f"discord::{other}", f"{other}\n{injected[:60]}", f"{other} said hello. {injected}", "context"),)
+            )
             before = len(stage.talk.model.requests)
             replies = await stage.at(user, channel).hear(text, quotes=quotes)
             stage.check(stage.talk.model.requests[before:], replies, user, channel)
             if turn % 10 == 9:
                 await filler.fill()
         with capsys.disabled():
-            print(f"\n{TURNS} adversarial turns, {stage.checked} texts, {stage.shown} canaries rightly shown: 0 crossings, 0 leaks", end="")
+            print(
+                f"\n{TURNS} adversarial turns, {stage.checked} texts, {stage.shown} canaries rightly shown: 0 crossings, 0 leaks",
+                end="",
+            )
         assert stage.shown > TURNS, "the model is not shown anything at all"
 
 

@@ -207,6 +207,36 @@ async def test_edits_and_deletions_are_followed_and_unfurls_are_none(world: Worl
     assert len(server.messages(ada.dm, bot=True)) == 2
 
 
+async def test_what_others_quote_of_a_message_follows_it_too(world: World) -> None:
+    server, ada, ben = world.server, world.ada, world.server.person("Ben", world.acme)
+    yard = world.channel("yard", ben)
+    wrong, gone = ben.say(yard, "the gate code is 1234"), ben.say(yard, "and the key is under the mat")
+    asked = ada.ask(yard, "noted?")
+    await server.wait_for_message(yard)
+    assert [text for _, text in quoted(world.model.requests[-1])] == [wrong.text, gone.text]
+    before = await world.bot.counted("slack_deleted")
+    ben.edit(wrong, "the gate code is 5678")
+    ben.delete(gone)
+    await until(lambda: world.bot.counted("slack_deleted", above=before))
+    await world.bot.exchange(yard, lambda: ada.say(yard, "and now?", thread=asked), "re: and now?")
+    texts = " ".join(text for _, text in quoted(world.model.requests[-1]))
+    assert "5678" in texts
+    assert "1234" not in texts
+    assert "under the mat" not in texts
+
+
+async def test_the_message_that_began_a_thread_is_followed_after_it_has_replies(world: World) -> None:
+    server, ada = world.server, world.ada
+    root = ada.say(None, "I like tae")
+    await server.wait_for_message(ada.dm)
+    await world.bot.exchange(ada.dm, lambda: ada.say(None, "by the way", thread=root), "re: by the way")
+    before = await world.bot.counted("slack_edited")
+    ada.edit(root, "I like tea")
+    await until(lambda: world.bot.counted("slack_edited", above=before))
+    await world.bot.exchange(ada.dm, lambda: ada.say(None, "next"), "re: next")
+    assert "I like tea" in said(world.model.requests[-1])
+
+
 async def test_a_mention_edited_in_is_answered_once(world: World) -> None:
     ada, bot = world.ada, world.acme.bot
     assert bot is not None

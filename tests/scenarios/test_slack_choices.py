@@ -23,7 +23,7 @@ def text_of(message: Message) -> str:
 
 async def test_two_workspaces_have_people_limits_and_rules_of_their_own() -> None:
     async with slack_server() as server, ScriptedModel(policy=echo) as model:
-        acme, beta = server.team("Acme"), server.team("Beta")
+        acme, beta = server.team("Acme"), server.team("Beta", app=server.another_app())
         ada, ben = server.person("Ada", acme), server.person("Ben", beta)
         hall, quiet = server.channel(acme, "hall", ada), server.channel(acme, "quiet", ada)
         private = server.channel(acme, "board", ada, private=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from adapters.slack.blocks import INPUT
 from tests.scenarios.discord_bot import echo
 from tests.scenarios.slack_bot import Bot, bot_on, slack_server
 from tests.servers.model import Gate, ScriptedModel, reply
@@ -101,10 +103,18 @@ async def test_stop_retry_and_fresh_as_words(world: World) -> None:
     await world.bot.exchange(ada.dm, lambda: ada.say(None, "new"), "re: new")
 
 
-async def test_a_long_answer_comes_as_a_file(world: World) -> None:
+async def test_a_long_answer_comes_as_a_file_for_its_person_alone(world: World) -> None:
     server, ada = world.server, world.ada
-    gone = await server.wait_for_answer(ada.command("/keepsake memory export"))
-    assert gone.answers
+    for number in range(3):
+        ada.say(None, f"{number} " + "word " * 3500)
+        await server.wait_for_message(ada.dm, timeout=20)
+    general = world.channel("archive")
+    asked = await server.wait_for_answer(ada.command("/keepsake memory export json", ada.dm), timeout=20)
+    assert "as a file" in asked.texts[0]
+    sent = await server.until(lambda: next((one for one in server.messages(ada.dm, bot=True) if one.files), None))
+    assert sent.files[0].name == "keepsake.json"
+    assert b"word word" in sent.files[0].content
+    assert not server.messages(general, bot=True)
 
 
 async def test_a_response_url_that_is_gone_is_no_dead_end(world: World) -> None:
@@ -124,8 +134,7 @@ async def test_app_home_shows_memory_and_its_buttons_serve_only_its_person(world
     buttons = [element for block in home.blocks if block["type"] == "actions" for element in block["elements"]]
     mallory.open_home("home")
     await server.wait_for_home(mallory)
-    if not buttons:
-        pytest.skip("the commands have no buttons yet")
+    assert buttons
     stolen = server.home(mallory)
     assert stolen is not None
     # A button that was made for Ada does nothing for anybody else, whatever a request claims.
@@ -171,3 +180,26 @@ async def test_the_stop_button_stops(world: World) -> None:
     await until(lambda: world.bot.counted("command", above=before))
     gate.release()
     await world.bot.exchange(ada.dm, lambda: ada.say(None, "next", thread=root), "re: think | next")
+
+
+async def test_a_button_that_asks_opens_a_window_and_goes_on_with_what_was_typed(world: World) -> None:
+    server, ada = world.server, world.ada
+    await world.bot.exchange(ada.dm, lambda: ada.say(None, "remember Clara is my sister"), "Noted.")
+    ada.open_home("home")
+    home = await server.wait_for_home(ada, lambda view: "Clara is my sister" in view.shown)
+    pressed = ada.press(home, "Correct")
+    window = await server.wait_for_modal(pressed)
+    number = re.search(r"\bw\d+\b", home.shown)
+    assert number is not None
+    ada.submit(window, {INPUT: f"{number[0]} Clara is my cousin"})
+    home = await server.wait_for_home(ada, lambda view: "Clara is my cousin" in view.shown)
+    assert "Just now" in home.shown
+    # The same under an answer that only she sees, in a channel.
+    lounge = world.channel("library")
+    view = await server.wait_for_answer(ada.command("/keepsake memory view", lounge))
+    forget = ada.press(view.answers[0], "Forget")
+    window = await server.wait_for_modal(forget)
+    ada.submit(window, {INPUT: "w999999"})
+    told = await server.wait_for_answer(forget)
+    assert "999999" in told.texts[0] or "no" in told.texts[0].casefold()
+    assert told.answers[0].only_for is ada.user

@@ -490,6 +490,9 @@ CREATE FUNCTION retain_workspaces(p_before timestamptz, p_agents integer) RETURN
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE a bigint; here bigint[]; t text;
 BEGIN
+  -- Whoever speaks there is proof that the app is back.
+  DELETE FROM workspaces_left w WHERE EXISTS (SELECT 1 FROM places p JOIN events e ON e.place_id = p.id
+    WHERE p.platform = w.platform AND p.realm = w.realm AND p.workspace = w.workspace AND e.created_at > w.left_at);
   FOR a IN SELECT DISTINCT c.agent_id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) JOIN conversations c ON c.place_id = p.id
            WHERE w.left_at < p_before AND p.kind <> 'direct' LIMIT p_agents LOOP
     PERFORM 1 FROM agents WHERE id = a FOR NO KEY UPDATE SKIP LOCKED;
@@ -516,11 +519,20 @@ BEGIN
   PERFORM 1 FROM agents WHERE id = a FOR NO KEY UPDATE;
   UPDATE conversations c SET lost_at = CASE WHEN p_lost THEN p_now END FROM places p
     WHERE p.id = c.place_id AND c.agent_id = a AND p.platform = p_platform AND p.realm = p_realm AND p.kind <> 'direct'
-      AND CASE WHEN p_externals IS NULL THEN p_workspace <> '' AND p.workspace = p_workspace ELSE p.external_id = ANY (p_externals) END
+      AND CASE WHEN p_externals IS NULL THEN p_workspace <> '' AND p.workspace = p_workspace ELSE p.external_id = ANY (p_externals) OR EXISTS (SELECT 1 FROM places up WHERE up.id = p.parent_id AND up.external_id = ANY (p_externals)) END
       AND (c.lost_at IS NULL) = p_lost;
   IF NOT FOUND THEN RETURN NULL; END IF;
   UPDATE agents SET version = version + 1 WHERE id = a;
   RETURN a;
+END $$;
+
+-- What a platform says of a place now, where the place is known: a channel that turned private is private at once, whoever speaks next.
+CREATE FUNCTION place_changed(p_platform text, p_realm text, p_workspace text, p_external text, p_kind text, p_name text, p_parent text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF EXISTS (SELECT 1 FROM places WHERE platform = p_platform AND realm = p_realm AND external_id = p_external) THEN
+    PERFORM place_of(p_platform, p_realm, p_workspace, p_external, p_kind, p_name, p_parent, NULL);
+  END IF;
 END $$;
 
 -- Rule 5 of the design, as before, without the places that the person can no longer read. Where they speak they can read.

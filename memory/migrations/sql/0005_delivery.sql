@@ -60,7 +60,7 @@ CREATE FUNCTION met_at(p_agent bigint, p_place bigint) RETURNS TABLE (platform t
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
   WITH own AS (
     SELECT i.* FROM identities i JOIN places p ON p.platform = i.platform AND p.realm = i.realm
-    WHERE p.id = p_place AND p.kind = 'direct' AND coalesce(i.merged_into, i.agent_id) = p_agent),
+    WHERE p.id = p_place AND p.kind = 'direct' AND (i.merged_into = p_agent OR (i.agent_id = p_agent AND i.merged_into IS NULL))),
   wrote AS (
     SELECT o.* FROM own o WHERE (SELECT count(*) FROM own) > 1 AND EXISTS (
       SELECT 1 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -78,9 +78,11 @@ LANGUAGE sql SECURITY DEFINER AS $$
   SELECT count(*) FROM marked
 $$;
 
+-- Asked before every message, so it looks at the few first.
+CREATE INDEX identities_unreachable ON identities (agent_id) WHERE unreachable_since IS NOT NULL;
 CREATE FUNCTION unreachable_at(p_agent bigint, p_place bigint) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
-  SELECT EXISTS (SELECT 1 FROM identities WHERE coalesce(merged_into, agent_id) = p_agent AND unreachable_since IS NOT NULL)
+  SELECT EXISTS (SELECT 1 FROM identities WHERE unreachable_since IS NOT NULL AND (agent_id = p_agent OR merged_into = p_agent))
      AND coalesce((SELECT bool_and(unreachable_since IS NOT NULL) FROM met_at(p_agent, p_place)), false)
 $$;
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,15 +10,15 @@ import discord
 import pytest
 
 from adapters.base import Answer, Button, Outgoing, TryLater, Undeliverable, Unreachable
-from adapters.discord.buttons import Pressed, custom_id, pressed, shown, typed
+from adapters.discord.buttons import Pressed, custom_id, pressed, question, shown, typed
 from adapters.discord.commands import Slash, tree_of
 from adapters.discord.connection import client_of, fatal, intents_of
 from adapters.discord.files import File, described, is_text, with_content
-from adapters.discord.guard import IN_WINDOW, SINCE_HUMAN, WINDOW, DailyLimit, PairGuard
 from adapters.discord.outbound import meaning, nonce_of
 from adapters.discord.presence import FLAP, SETTLING, Presences
 from adapters.discord.settings import Settings
 from adapters.discord.texts import Names, readable
+from adapters.guard import IN_WINDOW, SINCE_HUMAN, WINDOW, PairGuard
 from adapters.images import image, wanted
 from bot.commands import COMMANDS
 
@@ -79,18 +79,6 @@ def test_the_guard_stops_bots_without_a_person_and_by_the_clock() -> None:
     guard.person("c")
     assert guard.bot("c", "another", 1.0)
     assert guard.bot("c", "b", WINDOW + 1.0)
-
-
-def test_a_day_has_its_limit() -> None:
-    daily = DailyLimit(2)
-    for _ in range(2):
-        assert not daily.spent("ada", NOON)
-        daily.take("ada", NOON)
-    assert daily.spent("ada", NOON)
-    assert [daily.tell("ada"), daily.tell("ada")] == [True, False]
-    assert not daily.spent("ben", NOON)
-    assert not daily.spent("ada", NOON + timedelta(hours=12))
-    assert not DailyLimit(0).spent("ada", NOON)
 
 
 def test_a_login_is_seen_once_however_many_guilds_and_flaps() -> None:
@@ -235,6 +223,16 @@ async def test_a_line_that_fits_no_button_is_written_out() -> None:
     assert view is not None
     assert [item.label for item in view.children if isinstance(item, discord.ui.Button)] == ["Yes"]
     assert shown(Answer("Plain."), 7) == ("Plain.", None)
+
+
+async def test_a_question_carries_its_button_on_and_keeps_to_discords_limits() -> None:
+    button = Pressed(7, "a" * 60, "/memory correct w3")
+    modal = question(button, "ks|7|a|/memory correct w3", "b" * 60).to_dict()
+    assert modal["custom_id"] == "ks|7|a|/memory correct w3"
+    assert modal["title"] == "b" * 45
+    [field] = modal["components"]
+    assert field["label"] == "a" * 45
+    assert field["component"]["max_length"] == 1500
 
 
 def test_what_was_typed_is_found_in_any_kind_of_modal() -> None:

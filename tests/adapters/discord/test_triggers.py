@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.discord.settings import Listening, Rules
-from adapters.discord.triggers import Facts, decide
+from adapters.triggers import Facts, decide
 
 DM = Facts("person", "1", direct=True, channel="9")
 TALK = Facts("person", "1", workspace="G", channel="C")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from adapters.base import Outgoing, Person, Quiets
 from adapters.slack.adapter import SlackAdapter, Slash
 from adapters.slack.manifest import manifest
 from adapters.slack.settings import Settings, Tokens
-from tests.adapters.contract import AdapterContract, Recorder, Stage, running
-from tests.servers.slack import Person, SlackServer
+from tests.adapters.contract import AdapterContract, Recorder, Stage, running, sent
+from tests.servers.slack import Person as Somebody
+from tests.servers.slack import SlackServer
 
 
 class SlackStage(Stage):
-    def __init__(self, server: SlackServer, ada: Person, adapter: SlackAdapter) -> None:
-        self.server, self.ada, self.adapter = server, ada, adapter
+    def __init__(self, server: SlackServer, ada: Somebody, adapter: SlackAdapter) -> None:
+        self.server, self.ada = server, ada
+        self.adapter: SlackAdapter = adapter
 
     @property
     def channel(self) -> str:
@@ -44,3 +48,22 @@ async def on_slack(bot: Recorder) -> AsyncIterator[Stage]:
 class TestSlack(AdapterContract):
     def stage(self, bot: Recorder) -> AbstractAsyncContextManager[Stage]:
         return on_slack(bot)
+
+    async def test_do_not_disturb_is_told(self) -> None:
+        bot = Recorder()
+        async with on_slack(bot) as stage:
+            assert isinstance(stage, SlackStage)
+            adapter, ada, now = stage.adapter, stage.ada, time.time()
+            assert isinstance(adapter, Quiets)
+            person = Person("slack", ada.team.id, ada.id, "Ada")
+            await sent(adapter, Outgoing(1, stage.channel, "here"))
+            assert await adapter.quiet(person) is None
+            ada.set_dnd(now - 60, now + 600)
+            until = await adapter.quiet(person)
+            assert until is not None
+            assert abs(until.timestamp() - now - 600) < 2
+            ada.set_dnd(0, 0, enabled=False, snooze_until=now + 60)
+            assert await adapter.quiet(person) is not None
+            stage.server.faults.error("dnd.info", "internal_error")
+            assert await adapter.quiet(person) is None
+            assert await adapter.quiet(Person("slack", "T0NOBODY", "U1", "x")) is None
