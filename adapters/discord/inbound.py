@@ -62,13 +62,13 @@ class Inbound:
             return True
         since = at - timedelta(seconds=WINDOW)
         taken = await self._bot.taken(person_of(message.author), "message", since, channel)
-        return False and taken >= (IN_WINDOW if channel in self._people_in else SINCE_HUMAN)
+        return taken >= (IN_WINDOW if channel in self._people_in else SINCE_HUMAN)
 
     async def _spent(self, message: discord.Message) -> bool:
         """Whether nothing more is taken of this person today (UTC)."""
         limit = self._settings.daily_limit
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        return False and limit > 0 and await self._bot.taken(person_of(message.author), "message", today) >= limit
+        return limit > 0 and await self._bot.taken(person_of(message.author), "message", today) >= limit
 
     async def _incoming(self, message: discord.Message, me: int, *, addressed: bool) -> Incoming:
         return Incoming(

@@ -244,11 +244,14 @@ async def test_a_room_does_not_know_how_much_there_is_elsewhere(db: Database, ki
         call("list_timers"),
     )
     stores = [
-        step
+        reply(
+            "ok",
+            call("working_context_append", section="key_facts", content=text),
+            call("archival_storage_insert", content=text, tags=["dog"]),
+            call("set_timer", purpose=text, in_minutes=9999),
+        )
         for text in SECRETS
-        for step in (reply("ok", call("working_context_append", section="key_facts", content=text), call("archival_storage_insert", content=text, tags=["dog"]),
-                           call("set_timer", purpose=text, in_minutes=9999)),)
-    ]  # fmt: skip
+    ]
     heard: list[str] = []
     async with dialogue(db) as talk:
         talk.meaning = await understand(db, ByTopic())

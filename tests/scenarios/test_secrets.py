@@ -83,7 +83,7 @@ async def test_nothing_said_and_no_secret_is_anywhere_but_in_the_tables(data: Pa
         _, out, err = await run(data, "memory", "delete", "console::ada", **settings)
         emitted["delete"] = out + err
 
-    files = [file for file in data.rglob("*") if file.is_file()]
+    files = await asyncio.to_thread(lambda: [file for file in data.rglob("*") if file.is_file()])
     assert any(file.name == "bot.log" for file in files)
     for file in files:
         assert WORDS not in str(file), "in the name of a file"

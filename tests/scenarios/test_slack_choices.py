@@ -178,7 +178,7 @@ async def test_everything_is_acknowledged_in_time_while_slack_itself_is_slow() -
         hall = server.channel(acme, "hall", ada)
         async with bot_on(server, model, acme) as bot:
             for method in ("users.info", "conversations.info", "conversations.history", "files.download"):
-                server.faults.delay(method, 4.0, times=20)
+                server.faults.delay(method, 2.5, times=20)
             began = time.monotonic()
             file = ada.file("late.txt", "the late content")
             asked = ada.ask(hall, "look", files=[file])

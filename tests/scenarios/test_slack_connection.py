@@ -51,7 +51,7 @@ async def test_a_deaf_mute_cut_or_refreshed_socket_is_mended_and_shows_in_the_pr
     async with slack_server(retries=(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)) as server, ScriptedModel(policy=echo) as model:
         acme = server.team("Acme")
         ada = server.person("Ada", acme)
-        async with bot_on(server, model, acme, SLACK_SILENCE="3", SLACK_REFRESH="8") as bot:
+        async with bot_on(server, model, acme, SLACK_SILENCE="2", SLACK_REFRESH="5") as bot:
             await bot.exchange(ada.dm, lambda: ada.say(None, "hello"), "re: hello")
             await bot.until_ready()
             server.hub.refresh()
