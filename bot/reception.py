@@ -24,7 +24,9 @@ async def newest(db: Database, platform: str, since: datetime) -> list[Newest]:
 async def workspace_gone(db: Database, platform: str, realm: str, workspace: str, *, gone: bool, now: datetime) -> None:
     """Begin the time after which what came from a workspace is erased, or end it."""
     async with db.bare() as connection:
-        await connection.execute("SELECT workspace_left(%s, %s, %s, %s, %s)", (platform, clean(realm), clean(workspace), gone, now))
+        await connection.execute(
+            "SELECT workspace_left(%s, %s, %s, %s, %s)", (platform, clean(realm), clean(workspace), gone, now)
+        )
 
 
 async def place_changed(db: Database, place: PlaceOf) -> None:
@@ -32,7 +34,15 @@ async def place_changed(db: Database, place: PlaceOf) -> None:
     async with db.bare() as connection:
         await connection.execute(
             "SELECT place_changed(%s, %s, %s, %s, %s, %s, %s)",
-            (place.platform, clean(place.realm), clean(place.workspace), clean(place.external_id), place.kind, clean(place.name), place.parent),
+            (
+                place.platform,
+                clean(place.realm),
+                clean(place.workspace),
+                clean(place.external_id),
+                place.kind,
+                clean(place.name),
+                place.parent,
+            ),
         )
 
 

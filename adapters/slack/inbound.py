@@ -128,9 +128,7 @@ class Inbound:
         """The other form of a message that was taken. One may have the files that the other lacked."""
         if written.event.get("files") and self._done.get(key) is False:
             self._done[key] = True
-            text = await self._words(written)
-            lines = await self._file_lines(written, await files.files_of(written.event, written.workspace))
-            await self._change(written, "\n".join([text, *lines]).strip())
+            await self._retold(written)
 
     async def _in_turn(self, written: Written, key: str) -> None:
         room = asyncio.ensure_future(self._room(written))
@@ -297,6 +295,17 @@ class Inbound:
         text = "\n".join(line for line in (words, *lines) if line)
         await self._change(written, text)
 
+    async def _retold(self, written: Written) -> None:
+        """The message as it is now, as a correction; the content of a late file follows."""
+        words = await self._words(written)
+        attached = await self._soon(files.files_of(written.event, written.workspace), written, [])
+        reading = asyncio.create_task(self._file_lines(written, attached), name="slack files")
+        lines = await self._soon(asyncio.shield(reading), written, None)
+        shown = lines if lines is not None else [described(one) for one in attached]
+        await self._change(written, "\n".join(line for line in (words, *shown) if line))
+        if lines is None:
+            self._later(self._correct_late(written, words, reading))
+
     async def _change(self, written: Written, text: str | None) -> None:
         """The message has another text now, or (None) is gone."""
         ids, now, mark = (stamp(written.event),), datetime.now(UTC), text is None and self._settings.mark_deleted
@@ -330,14 +339,15 @@ class Inbound:
         inner = replace(written, event=whole)
         async with self._turnstile.through((written.workspace.key, written.channel)):
             room = await self._room(inner)
-            lines = await self._file_lines(inner, await files.files_of(whole, written.workspace)) if whole.get("files") else []
-            text = "\n".join(line for line in (await self._words(inner), *lines) if line)
-            await self._change(inner, text)
+            await self._retold(inner)
             self._count("slack_edited")
             late = moment(stamp(whole)) <= datetime.now(UTC) - LATE_MENTION
-            decision = self._decision(inner, room)
-        key = key_of(written.scope, written.channel, stamp(whole))
-        if room.kind != "direct" and not late and decision.kind == "answer" and key not in self._done:
+            before = {**was, "channel": written.channel, "channel_type": event.get("channel_type")}
+            first = (
+                self._decision(inner, room).kind == "answer"
+                and self._decision(replace(inner, event=before), room).kind != "answer"
+            )
+        if first and not late and room.kind != "direct":
             await self.message(inner)
         return None
 

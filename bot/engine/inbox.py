@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -37,6 +37,8 @@ async def accept(
     `burst`: how long a message waits for more of the same burst. `erasure_key`: the key of the hashes kept of erased events.
     Raises psycopg.Error when the database does not take it: do not acknowledge the platform then.
     """
+    if incoming.quotes and erasure_key is not None:
+        incoming = await _without_the_erased(db, incoming, erasure_key)
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
     async with db.pool.connection() as connection:
@@ -65,6 +67,16 @@ async def accept_timed(
         (agent, place, key, Jsonb(clean_json(dict(payload))), now),
     )
     return event_id
+
+
+async def _without_the_erased(db: Database, incoming: Incoming, key: bytes) -> Incoming:
+    """The event without words of people who had themselves erased lately; their platform still shows them."""
+    authors = list({quote.author_id for quote in incoming.quotes if quote.author_id.count(":") >= 2})
+    hashes = [hashlib.sha256(key + "\x1f".join(("person", *author.split(":", 2))).encode()).digest() for author in authors]
+    async with db.bare() as connection:
+        cursor = await connection.execute("SELECT erased_lately(%s, %s) AS author", (authors, hashes))
+        gone = {row["author"] for row in await cursor.fetchall()}
+    return replace(incoming, quotes=tuple(quote for quote in incoming.quotes if quote.author_id not in gone)) if gone else incoming
 
 
 def erased_hash(key: bytes, source: str, idem: str) -> bytes:

@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 
 import psycopg
+from redis import Redis
 
 from adapters.base import Person, Quote
 from bot.embedded import Servers
@@ -77,6 +78,30 @@ async def test_two_people_who_quote_each_other_are_erased_at_once(db: Database) 
         assert all(each.complete for each in found)
 
 
+async def test_nobody_quotes_the_erased_for_a_week_unless_they_are_back(db: Database) -> None:
+    """Their platform still shows what they said, and a mention brings the messages around it along."""
+    from datetime import timedelta
+
+    from adapters.base import Incoming
+    from bot.engine import inbox
+
+    quote = Quote("console::bob", "Bob", f"{WORD} is what I like", "context")
+
+    async def heard(talk: Dialogue, key: str) -> int:
+        event = Incoming("message", talk.person, talk.place, key, talk.at, "Look", quotes=(quote,))
+        accepted = await inbox.accept(db, event, burst=timedelta(), now=talk.at, erasure_key=KEY)
+        await talk.agent.turn(await talk.claim(accepted.agent))
+        return len(await talk.rows("SELECT id FROM messages WHERE kind = 'quote'"))
+
+    async with dialogue(db, *[reply("Hm.")] * 4) as ada:
+        bob = ada.elsewhere("bob", "direct", workspace="", person=BOB)
+        await bob.hear("Hi")
+        await erasure.erase(db, ada.cache, await agent_of(bob), actor="person", key=KEY, now=ada.at)
+        assert await heard(ada.elsewhere("lobby", "public"), "1") == 0
+        await bob.hear("I am back")
+        assert await heard(ada.elsewhere("lobby", "public"), "2") == 1
+
+
 async def test_a_turn_that_ended_just_before_stores_nothing_in_redis(db: Database, cluster: Servers) -> None:
     cache = Cache(cluster.redis_url)
     async with dialogue(db, reply("Hello.")) as ada:
@@ -97,6 +122,8 @@ async def test_a_turn_that_ended_just_before_stores_nothing_in_redis(db: Databas
         await put(*held[0])  # type: ignore[arg-type]
         assert await cache.left(claim.agent) == 0
     await cache.close()
+    with Redis.from_url(cluster.redis_url) as redis:
+        redis.flushall()  # agents of other tests' databases have the same numbers
 
 
 async def test_wake_ups_that_wait_go_too_and_what_stays_names_nobody(db: Database, urls: Urls) -> None:

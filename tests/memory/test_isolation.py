@@ -159,7 +159,9 @@ async def test_tables_that_are_said_to_name_nobody_do_so(db: Database, urls: Url
                 await erasure.erase(db, d.cache, row[0], actor="person", key=b"k" * 32, now=d.at)
             with psycopg.connect(urls.owner) as owner:
                 for table in IMPERSONAL:
-                    found = owner.execute(f"SELECT count(*) FROM keepsake.{table} t WHERE t::text ILIKE '%{canary}%'".encode()).fetchone()
+                    found = owner.execute(
+                        f"SELECT count(*) FROM keepsake.{table} t WHERE t::text ILIKE '%{canary}%'".encode()
+                    ).fetchone()
                     assert found == (0,) or (table == "places" and not erased), table
 
 

@@ -355,9 +355,14 @@ BEGIN
   RETURN n;
 END $$;
 
--- Which of these keyed hashes are of people who were erased within the last week and have not come back: nobody quotes them.
-CREATE FUNCTION erased_lately(p_hashes bytea[], p_now timestamptz) RETURNS SETOF bytea
-LANGUAGE sql SECURITY DEFINER STABLE AS $$ SELECT hash FROM erased_people WHERE hash = ANY (p_hashes) AND at > clock_timestamp() - interval '7 days' $$;
+-- Which of these people (platform:realm:user, and their keyed hashes) were erased within the last week and have not come back: what they said
+-- is quoted nowhere, although their platform still shows it.
+CREATE FUNCTION erased_lately(p_authors text[], p_hashes bytea[]) RETURNS SETOF text
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT q.author FROM unnest(p_authors, p_hashes) q (author, hash) JOIN erased_people e ON e.hash = q.hash
+  WHERE e.at > clock_timestamp() - interval '7 days'
+    AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.platform || ':' || i.realm || ':' || i.user_id = q.author)
+$$;
 
 -- The record of erasures, to be kept beside the database and merged into a restored one. Hashes and times only.
 CREATE FUNCTION erasure_record() RETURNS TABLE (kind text, hash bytea, at timestamptz)
