@@ -20,18 +20,17 @@ import psycopg
 
 from adapters.base import Adapter, Streams
 from bot import executor
-from bot.calls import Call
 from bot.engine import turns
 from bot.engine.events import Claim, ContextChanged, TryAgainLater, TurnCancelled
 from bot.engine.signals import Outbound
 from bot.executor import Outcome, Planned, Ran, Used
 from bot.functions import SCHEMAS
 from bot.functions.context import CallContext
-from bot.initiative import Initiative
-from bot.keeper import Keeper
-from bot.keeping import Judged
-from bot.listening import Heard, Listening
-from bot.llm import (
+from bot.keeping.decision import Judged
+from bot.keeping.keeper import Keeper
+from bot.keeping.notice import Notice
+from bot.model.calls import Call
+from bot.model.client import (
     ContentRefused,
     ContextOverflow,
     ModelError,
@@ -41,10 +40,11 @@ from bot.llm import (
     ToolChoice,
     Usage,
 )
-from bot.notice import Notice
+from bot.model.processor import Processor
 from bot.pressure import Pressure, record_usage
-from bot.processor import Processor
 from bot.running_turn import AgentSettings, RunningTurn
+from bot.speaking.initiative import Initiative
+from bot.speaking.listening import Heard, Listening
 from bot.streaming import Stream
 from memory import agent_state, queue_manager
 from memory.agent_state import AgentState
@@ -219,7 +219,14 @@ class Agent:
         claim, now = turn.claim, self._clock()
         async with self._step(claim, now) as step:
             call = CallContext(
-                step.connection, claim, turn.state, now, vectors, self._settings.page_size, rules=self._settings.rules, judged=judged
+                step.connection,
+                claim,
+                turn.state,
+                now,
+                vectors,
+                self._settings.page_size,
+                rules=self._settings.rules,
+                judged=judged,
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(

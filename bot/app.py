@@ -22,13 +22,14 @@ import tzlocal
 
 from adapters.base import Incoming, Person
 from adapters.console import PLATFORM, ConsoleAdapter, Lines
-from bot import bench, doctor, endpoint, health, platforms
+from bot import bench, doctor, health, platforms
 from bot.commands.context import Parts
 from bot.config import Loaded
 from bot.embedded import EmbeddedError
 from bot.engine.queue import Queue
 from bot.findings import Finding, StartError, wrong
 from bot.health import Health
+from bot.model import endpoint
 from bot.runtime import PARTS, assembled, engine_settings, now, parts_for
 from bot.services import Progress, Services, addresses, embedder_for, model_client, opened
 from bot.waiting import settled, slot
@@ -172,7 +173,9 @@ async def measure(name: str, data: Path) -> int:
     try:
         return int(await asyncio.to_thread(module.main, data) or 0)
     except (ValueError, KeyError, UnicodeError) as error:
-        raise StartError(f"--data: {data} is not what `bench {name}` reads ({type(error).__name__}). README names its data.") from error
+        raise StartError(
+            f"--data: {data} is not what `bench {name}` reads ({type(error).__name__}). README names its data."
+        ) from error
 
 
 @contextmanager

@@ -13,13 +13,14 @@ import typer
 from redis.exceptions import RedisError
 
 from bot import backup as backups
-from bot import embedded, erasures
+from bot import embedded
 from bot.cli_common import existing, note, secret_of, settings
 from bot.config import Loaded
 from bot.database import owner_address, without_password
 from bot.embedded import Servers
 from bot.embedded.provision import BOT, reason
 from bot.findings import StartError
+from bot.keeping import erasures
 from bot.services import erasure_key, make_folder
 from memory import migrations
 from memory.cache import Cache

@@ -226,7 +226,11 @@ def usage_show(context: typer.Context, days: Annotated[int, typer.Option(help="H
 def opener_line(costs: Mapping[str, int]) -> str:
     """What speaking first cost, of a row of SQL `opener_costs`."""
     delivered = costs["delivered"]
-    each = f"{costs['calls'] / delivered:.2f} model calls and {costs['tokens'] // delivered:,} tokens for each" if delivered else "none delivered"
+    each = (
+        f"{costs['calls'] / delivered:.2f} model calls and {costs['tokens'] // delivered:,} tokens for each"
+        if delivered
+        else "none delivered"
+    )
     return f"Openers: asked {costs['considered']} times, said {costs['said']}, delivered {delivered}; {each}."
 
 

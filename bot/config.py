@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from bot import persona
-from bot.keeping_sections import Consent, Keeping, Retention
+from bot.keeping.sections import Consent, Keeping, Retention
 from bot.persona import Persona
 from bot.sections import (
     Access,
@@ -37,7 +37,7 @@ from bot.sections import (
     Turn,
 )
 from bot.slack_section import Slack
-from bot.speaking_sections import Care, Openers, Schedules, Welcome
+from bot.speaking.sections import Care, Openers, Schedules, Welcome
 
 PREFIX = "KEEPSAKE__"
 FILE = "config.yaml"

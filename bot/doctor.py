@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from bot.calls import FunctionSchema
 from bot.config import Loaded
 from bot.database import inspect
-from bot.endpoint import what_to_do
 from bot.findings import Finding, right, wrong
-from bot.llm import ChatMessage, ModelClient, ModelError, Reply
+from bot.model.calls import FunctionSchema
+from bot.model.client import ChatMessage, ModelClient, ModelError, Reply
+from bot.model.endpoint import what_to_do
 from memory.db import Database, value
 from memory.embedding import Embedder, EmbeddingError
 

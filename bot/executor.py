@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import psycopg
 
-from bot.calls import Call, CallFault, parse_arguments
 from bot.engine.events import Claim
 from bot.functions import BY_NAME
 from bot.functions.context import CallContext, Refused
 from bot.functions.registry import Function
+from bot.model.calls import Call, CallFault, parse_arguments
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.functions import SCHEMAS
-from bot.llm import Reply, Usage
-from bot.margin import Margin
+from bot.model.client import Reply, Usage
+from bot.model.margin import Margin
+from bot.model.processor import Processor
 from bot.persona import Persona
-from bot.processor import Processor
 from bot.prompts import Prompts
 from bot.running_turn import AgentSettings, RunningTurn
 from bot.summariser import Summary, summarise

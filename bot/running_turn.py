@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from bot.engine.events import Claim
 from bot.executor import Bounds, Used
-from bot.keeping import Rules
+from bot.keeping.decision import Rules
 from bot.streaming import Stream
 from memory.agent_state import AgentState
 

@@ -30,16 +30,16 @@ from bot.engine.upkeep import Upkeep
 from bot.engine.worker import STOPPED_WITHIN, Turn, Worker
 from bot.executor import Bounds
 from bot.findings import StartError
-from bot.keeper import Keeper
-from bot.keeping import Rules
-from bot.notice import Notice
+from bot.keeping.decision import Rules
+from bot.keeping.keeper import Keeper
+from bot.keeping.notice import Notice
+from bot.keeping.retention import Retention
 from bot.pressure import Pressure
-from bot.proactive import initiative_for, listening_for
-from bot.retention import Retention
 from bot.running_turn import AgentSettings
 from bot.services import Services
+from bot.speaking.welcome import Welcome
+from bot.speaking.wiring import initiative_for, listening_for
 from bot.waiting import patiently
-from bot.welcome import Welcome
 from memory import tokens
 from memory.embedding_filler import EmbeddingFiller
 from memory.spending import Price
@@ -129,7 +129,8 @@ class Runtime:
     async def access_changed(self, person: Person, workspace: str, channels: Sequence[str] | None, *, lost: bool) -> None:
         """A person can no longer read places, or can again."""
         await patiently(
-            lambda: reception.access_changed(self._services.db, person, workspace, channels, lost=lost, now=now()), INTAKE_PATIENCE
+            lambda: reception.access_changed(self._services.db, person, workspace, channels, lost=lost, now=now()),
+            INTAKE_PATIENCE,
         )
 
     async def newest(self, platform: str, since: datetime) -> list[Newest]:

@@ -18,15 +18,16 @@ import psycopg
 from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
 
-from bot import embedded, erasures, rehearsal
+from bot import embedded, rehearsal
 from bot.config import Loaded
 from bot.database import inspect
 from bot.embedded.lease import living
 from bot.embedded.provision import reason
 from bot.findings import Finding, StartError
 from bot.health import Health
-from bot.llm import ModelClient, ModelError, ModelRejected, ModelUnavailable, Reply
-from bot.processor import Endpoint, Processor, Purpose
+from bot.keeping import erasures
+from bot.model.client import ModelClient, ModelError, ModelRejected, ModelUnavailable, Reply
+from bot.model.processor import Endpoint, Processor, Purpose
 from memory import migrations, tokens
 from memory.cache import Cache
 from memory.db import Database, value

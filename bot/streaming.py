@@ -22,7 +22,7 @@ from datetime import datetime
 from adapters.base import Outgoing, Streams, TryLater, Undeliverable
 from adapters.text import split
 from bot.engine.events import Claim
-from bot.llm_stream import Partial, Watch
+from bot.model.stream import Partial, Watch
 from memory.db import Database, value
 from memory.sanitise import clean
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from bot.llm import ModelError, Reply, Usage
-from bot.secrets_in_text import masked
+from bot.keeping.secrets import masked
+from bot.model.client import ModelError, Reply, Usage
 from memory.fifo_queue import shorten
 from memory.main_context import label, local, package
 from memory.messages import Message

@@ -63,9 +63,7 @@ class Message:
 
 
 _FIELDS = tuple(Message.__dataclass_fields__)
-COLUMNS = (
-    "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at, passing"
-)
+COLUMNS = "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at, passing"
 
 _APPEND = f"""
 WITH c AS (
@@ -105,7 +103,12 @@ async def append(
     if not drafts:
         return []
     rows = [
-        {**asdict(draft), "ord": number, "calls": list(draft.calls) or None, "searchable": draft.kind in SEARCHABLE and not passing}
+        {
+            **asdict(draft),
+            "ord": number,
+            "calls": list(draft.calls) or None,
+            "searchable": draft.kind in SEARCHABLE and not passing,
+        }
         for number, draft in enumerate(drafts)
     ]
     cursor = await connection.execute(

@@ -164,7 +164,14 @@ async def flush(
 
 
 async def resummarise(
-    connection: Connection, state: AgentState, made_from: Sequence[Message], summary: str, *, tail: str = "", at: datetime, turn: int | None
+    connection: Connection,
+    state: AgentState,
+    made_from: Sequence[Message],
+    summary: str,
+    *,
+    tail: str = "",
+    at: datetime,
+    turn: int | None,
 ) -> AgentState:
     """Put the summary in slot 0 that was made anew, of `made_from` and the one that stood, after something was forgotten that it covered."""
     visibility = strictest([state.place.kind, state.summary_visibility, *(m.visibility for m in made_from)])
@@ -184,7 +191,9 @@ async def _note_summary(
     connection: Connection, state: AgentState, made_from: Sequence[Message], summary: str, tail: str, *, covers: int, action: str,
     reason: str, at: datetime, turn: int | None,
 ) -> None:  # fmt: skip
-    await sources.add(connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from], window=[])
+    await sources.add(
+        connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from], window=[]
+    )
     await log.record(
         connection, agent=state.agent, place=state.place.id, at=at, actor="system", action=action, target="summary",
         target_id=state.conversation, turn=turn, reason=reason, before=state.slot0,

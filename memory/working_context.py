@@ -133,7 +133,15 @@ async def insert(
 
 
 async def update(
-    connection: Connection, entry: int, *, place: int, visibility: Visibility, content: str, turn: int | None, at: datetime, author: str = ""
+    connection: Connection,
+    entry: int,
+    *,
+    place: int,
+    visibility: Visibility,
+    content: str,
+    turn: int | None,
+    at: datetime,
+    author: str = "",
 ) -> Entry:
     """Rewrite an entry; it now has the place of the turn that rewrote it, and is no longer marked shareable."""
     cursor = await connection.execute(

@@ -23,9 +23,12 @@ FORBIDDEN = (
     # The worker is handed the turn as a callable.
     ("bot.engine", ("bot.agent", "bot.functions", "bot.executor", "bot.commands", "bot.runtime", "bot.services", "bot.app")),
     # A function acts on memory; it does not run turns or call models.
-    ("bot.functions", ("bot.agent", "bot.executor", "bot.llm", "bot.processor", "bot.runtime", "bot.services", "bot.app")),
+    (
+        "bot.functions",
+        ("bot.agent", "bot.executor", "bot.model.client", "bot.model.processor", "bot.runtime", "bot.services", "bot.app"),
+    ),
     # Commands are bodies for every platform; the running bot hands them its parts.
-    ("bot.commands", ("bot.agent", "bot.runtime", "bot.services", "bot.app", "bot.llm")),
+    ("bot.commands", ("bot.agent", "bot.runtime", "bot.services", "bot.app", "bot.model.client")),
     # Loaded only when asked for.
     ("bot", ("bot.bench.*",)),
 )
@@ -42,7 +45,7 @@ ONE_DOOR = {
     "slack_bolt": ("adapters/slack/",),
     "slack_sdk": ("adapters/slack/",),
     # The client and its errors; the bare program is what a benchmark compares the bot with.
-    "openai": ("bot/llm.py", "bot/llm_errors.py", "bot/bench/bare.py"),
+    "openai": ("bot/model/client.py", "bot/model/errors.py", "bot/bench/bare.py"),
 }
 COMES_WITH = {
     # library that is imported without being a dependency of its own: the dependency whose interface it is

@@ -10,4 +10,16 @@ NAMES are the benchmarks; each has `main(data)`, which prints its figures and re
     bare     the bare program that ours is measured against
 """
 
-NAMES = ("retrieval", "nested_kv", "eviction", "prompt_growth", "turn_overhead", "throughput", "search", "footprint", "timers", "openers", "erasure")
+NAMES = (
+    "retrieval",
+    "nested_kv",
+    "eviction",
+    "prompt_growth",
+    "turn_overhead",
+    "throughput",
+    "search",
+    "footprint",
+    "timers",
+    "openers",
+    "erasure",
+)

@@ -15,7 +15,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from bot.bench.bulk import Owner
 from bot.functions import SCHEMAS
-from bot.llm import ModelClient
+from bot.model.client import ModelClient
 
 _INSERT = "INSERT INTO bench.said (talk, role, content) VALUES (%s, %s, %s)"
 Ask = Callable[[Mapping[str, Any]], Awaitable[str]]

@@ -26,9 +26,9 @@ from bot.bench.model import Answer, ModelServer, Request
 from bot.bench.retrieval import Chat, Turn
 from bot.bench.sizes import Sized, Sizes
 from bot.bench.stage import START, Talk, ground, hand_driven, table
-from bot.calls import Call
 from bot.embedded import Servers
 from bot.findings import StartError
+from bot.model.calls import Call
 from bot.summariser import WORDS
 from memory import recall_storage
 from memory.embedding_filler import EmbeddingFiller

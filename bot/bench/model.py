@@ -23,7 +23,7 @@ from typing import Any, Self
 from aiohttp import ClientSession, web
 
 from bot.bench.sizes import Sized, Sizes
-from bot.calls import Call
+from bot.model.calls import Call
 
 TEXT = "I see. Tell me more about that."
 """What the instant model says."""

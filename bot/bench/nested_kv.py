@@ -23,9 +23,9 @@ from pathlib import Path
 
 from bot.bench.model import Answer, ModelServer, Request
 from bot.bench.stage import Talk, ground, hand_driven, table
-from bot.calls import Call
 from bot.embedded import Servers
 from bot.findings import StartError
+from bot.model.calls import Call
 from memory import archival_storage
 from memory.db import value
 

@@ -31,12 +31,12 @@ from bot.engine.events import Claim
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.executor import Bounds
-from bot.initiative import Initiative
 from bot.pressure import Pressure
 from bot.prompts import load
 from bot.running_turn import AgentSettings, RunningTurn
 from bot.runtime import APOLOGY, PAGE_SIZE, REFUSED, SPENT, WAITING
 from bot.services import Services, opened
+from bot.speaking.initiative import Initiative
 from memory import tokens
 from memory.db import Connection
 from memory.main_context import MainContext

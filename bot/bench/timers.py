@@ -20,9 +20,9 @@ from bot.bench.stage import ground, owning, percentile, table
 from bot.bench.year import Year, offences
 from bot.embedded import Servers
 from bot.engine.timers import BATCH, fire_due, rezone
-from bot.initiative import Initiative
-from bot.schedules import fingerprint
-from bot.speaking import Rules
+from bot.speaking.decision import Rules
+from bot.speaking.initiative import Initiative
+from bot.speaking.schedules import fingerprint
 from memory.db import Database
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)

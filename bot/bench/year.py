@@ -23,8 +23,8 @@ from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.settings import EngineSettings
 from bot.engine.timers import fire_due, rezone
-from bot.initiative import Initiative
-from bot.speaking import Rules
+from bot.speaking.decision import Rules
+from bot.speaking.initiative import Initiative
 from memory.db import Database
 
 ZONES = (

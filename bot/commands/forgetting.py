@@ -14,7 +14,6 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from adapters.base import Answer, Button
-from bot import erasures
 from bot.access import Verdict
 from bot.commands.changing import lock, writable
 from bot.commands.context import Asking, CommandRefused, counted
@@ -22,6 +21,7 @@ from bot.commands.erasing import Gone, derived, erase_rows, of_period, of_places
 from bot.commands.memory import not_there, row_of
 from bot.commands.paging import LONGEST_LINE
 from bot.commands.things import Thing, brief, listed, things, when
+from bot.keeping import erasures
 from memory import archival_storage, log, recall_storage
 from memory.db import Connection, value
 from memory.places import place_label

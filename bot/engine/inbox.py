@@ -76,7 +76,9 @@ async def _without_the_erased(db: Database, incoming: Incoming, key: bytes) -> I
     async with db.bare() as connection:
         cursor = await connection.execute("SELECT erased_lately(%s, %s) AS author", (authors, hashes))
         gone = {row["author"] for row in await cursor.fetchall()}
-    return replace(incoming, quotes=tuple(quote for quote in incoming.quotes if quote.author_id not in gone)) if gone else incoming
+    return (
+        replace(incoming, quotes=tuple(quote for quote in incoming.quotes if quote.author_id not in gone)) if gone else incoming
+    )
 
 
 def erased_hash(key: bytes, source: str, idem: str) -> bytes:

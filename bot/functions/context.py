@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from bot.engine.events import Claim
-from bot.keeping import Around, Decision, Judged, Rules, Said, decide
-from bot.secrets_in_text import masked
+from bot.keeping.decision import Around, Decision, Judged, Rules, Said, decide
+from bot.keeping.secrets import masked
 from memory import log, sources
 from memory.agent_state import AgentState
 from memory.db import Connection

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_type_hints
 
 from pydantic import ConfigDict, create_model
 
-from bot.calls import FunctionSchema
+from bot.model.calls import FunctionSchema
 
 # Only where they are keywords; an argument may be called so too, and is an object then.
 _LEFT_OUT = frozenset({"title", "default", "additionalProperties"})

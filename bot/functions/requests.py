@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.consent import yes_or_no
 from bot.functions.context import CallContext, Refused
-from bot.keeping import Decision, Layer, Rules
+from bot.keeping.consent import yes_or_no
+from bot.keeping.decision import Decision, Layer, Rules
 from memory import redaction
 
 WORDS = {

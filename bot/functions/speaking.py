@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bot.consent import yes_or_no
 from bot.engine.timers import known_zone
 from bot.functions.context import CallContext, Refused
+from bot.keeping.consent import yes_or_no
 from memory import log
 from memory.db import value
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bot.functions.context import CallContext, Refused
-from bot.secrets_in_text import secrets
+from bot.keeping.secrets import secrets
 from memory import undo
 from memory.main_context import local
 from memory.working_context import one_line

@@ -10,7 +10,7 @@ from pydantic import Field
 from bot.functions import requests
 from bot.functions.archival_storage import store
 from bot.functions.context import CallContext, Refused
-from bot.keeping import Decision, sensitive_kind
+from bot.keeping.decision import Decision, sensitive_kind
 from memory import undo, working_context
 from memory.working_context import ENTRY_LIMIT, TASK_NOTES, Entry, Section, find, plain, room
 
@@ -77,7 +77,9 @@ async def working_context_replace(
     if left < len(new):
         raise Refused(f"The section {entry.section} has room for {max(left, 0)} characters; this needs {len(new)}. Shorten it.")
     if decision.ask and not sensitive_kind(entry.content, [decision.sensitive] if decision.sensitive else ()):
-        return await requests.ask(context, decision, layer="working_context", section=entry.section, content=new, replaces=entry.id)
+        return await requests.ask(
+            context, decision, layer="working_context", section=entry.section, content=new, replaces=entry.id
+        )
     return await rewrite(context, entry, new, decision)
 
 

@@ -121,7 +121,10 @@ def _opened(event: str) -> Asked:
     fresh = next((text for text in worth if text.rstrip(".") not in earlier), None)
     if fresh is None:
         return _because(("stay_silent", {}), "nothing new is worth it")
-    return _because(("send_message", {"text": f"I was thinking of what you told me: {fresh.rstrip('.')}. How is it going?"}), "worth taking up")
+    return _because(
+        ("send_message", {"text": f"I was thinking of what you told me: {fresh.rstrip('.')}. How is it going?"}),
+        "worth taking up",
+    )
 
 
 def _chained(view: View) -> Answer | None:

@@ -17,16 +17,16 @@ from bot.engine.events import Claim, TryAgainLater
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.executor import Bounds
-from bot.initiative import Initiative
-from bot.keeper import Keeper
-from bot.listening import Listening
-from bot.llm import ModelClient
-from bot.notice import Notice
+from bot.keeping.keeper import Keeper
+from bot.keeping.notice import Notice
+from bot.model.client import ModelClient
+from bot.model.processor import Endpoint, Processor
 from bot.persona import Persona
 from bot.pressure import Pressure
-from bot.processor import Endpoint, Processor
 from bot.prompts import load
 from bot.running_turn import AgentSettings
+from bot.speaking.initiative import Initiative
+from bot.speaking.listening import Listening
 from memory.cache import Cache
 from memory.db import Database
 from memory.embedding import Meaning
@@ -78,7 +78,10 @@ class Dialogue:
         if self.made is None or self.made[0] != asked:
             endpoints = [Endpoint(self.client, self.settings.chat_model), *self.fallbacks]
             budgets = self.budgets or Budgets(self.db, Limits(), {})
-            self.made = asked, Processor({"chat": endpoints, "summary": endpoints, "filter": endpoints}, budgets, clock=lambda: self.at)
+            self.made = (
+                asked,
+                Processor({"chat": endpoints, "summary": endpoints, "filter": endpoints}, budgets, clock=lambda: self.at),
+            )
         return self.made[1]
 
     @property

@@ -9,9 +9,9 @@ import pytest
 
 from adapters.base import Quote
 from bot.bench.stage import Freely
-from bot.calls import Call
 from bot.engine.events import TryAgainLater
 from bot.engine.timers import fire_due
+from bot.model.calls import Call
 from memory.db import Database
 from tests.bot.dialogue import SETTINGS, dialogue, results, seen
 from tests.servers.model import Request, Status, call, reply

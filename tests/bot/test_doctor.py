@@ -10,9 +10,9 @@ import pytest
 from bot import doctor
 from bot.config import Loaded, load
 from bot.doctor import Chain, Mode, verdict
-from bot.endpoint import address
 from bot.findings import Finding
-from bot.llm import ModelClient
+from bot.model.client import ModelClient
+from bot.model.endpoint import address
 from memory.db import Database
 from memory.embedding import EndpointEmbedder
 from tests.servers.model import Request, ScriptedModel, Status, Step, call, reply, unused_port

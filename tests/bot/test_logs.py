@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from bot import logs
-from bot.llm_errors import from_body
+from bot.model.errors import from_body
 
 CANARY = "canary-4c1d"
 

@@ -16,7 +16,7 @@ from bot.engine import turns
 from bot.engine.events import TryAgainLater
 from bot.engine.outbox import STOPPED, OutboxSender
 from bot.engine.settings import EngineSettings
-from bot.llm_stream import Partial
+from bot.model.stream import Partial
 from bot.streaming import argument_so_far, certain
 from memory.db import Database
 from tests.bot.dialogue import Dialogue, dialogue

@@ -6,8 +6,8 @@ import asyncio
 import sys
 
 from bot.engine.timers import Ticker
-from bot.initiative import Initiative
-from bot.speaking import Rules
+from bot.speaking.decision import Rules
+from bot.speaking.initiative import Initiative
 from memory.db import Database
 
 

@@ -63,7 +63,9 @@ async def test_nothing_fires_twice_and_nothing_is_lost(urls: Urls) -> None:
                 process.kill()
                 await process.wait()
         assert await fired(engine) == TIMERS
-        twice = await engine.column("SELECT payload->>'timer_id' FROM events WHERE source = 'timer' GROUP BY 1 HAVING count(*) > 1")
+        twice = await engine.column(
+            "SELECT payload->>'timer_id' FROM events WHERE source = 'timer' GROUP BY 1 HAVING count(*) > 1"
+        )
         assert twice == []
         for agent, _ in places:
             seqs = await engine.column("SELECT seq FROM events WHERE agent_id = %s ORDER BY seq", agent)

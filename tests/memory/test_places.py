@@ -86,7 +86,9 @@ async def test_who_loses_a_place_loses_what_came_from_it_until_they_are_back(db:
 
     async def usable(word: str) -> bool:
         """In the direct message, as a turn there sees it."""
-        [row] = await dm.rows("SELECT agent_id, place_id FROM conversations c JOIN places p ON p.id = c.place_id WHERE p.kind = 'direct'")
+        [row] = await dm.rows(
+            "SELECT agent_id, place_id FROM conversations c JOIN places p ON p.id = c.place_id WHERE p.kind = 'direct'"
+        )
         async with db.agent(int(str(row["agent_id"])), int(str(row["place_id"]))) as connection:
             cursor = await connection.execute(
                 "SELECT content FROM messages UNION SELECT content FROM passages UNION SELECT content FROM working_context"

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from adapters.base import Person, Quote
-from bot.keeping_sections import Retention
-from bot.retention import ages
+from bot.keeping.retention import ages
+from bot.keeping.sections import Retention
 from memory import retention
 from memory.db import Database, value
 from tests.bot.dialogue import Dialogue, dialogue, seen

@@ -4,11 +4,11 @@ import pytest
 
 from adapters.base import Outgoing, Person
 from adapters.console import ConsoleAdapter
-from bot.calls import CallFault, parse_arguments
 from bot.functions import BY_NAME
-from bot.llm import ModelClient
-from bot.llm_replies import usage_of
-from bot.margin import Margin
+from bot.model.calls import CallFault, parse_arguments
+from bot.model.client import ModelClient
+from bot.model.margin import Margin
+from bot.model.replies import usage_of
 from memory.main_context import render
 from tests.servers.model import Raw, ScriptedModel, reply
 
@@ -67,7 +67,7 @@ def test_giant_arguments_are_shown_shortened() -> None:
 def test_calls_in_text_is_not_quadratic_in_brackets() -> None:
     import time
 
-    from bot.call_text import calls_in_text
+    from bot.model.call_text import calls_in_text
 
     started = time.perf_counter()
     calls_in_text("send_message " + "[" * 32_000, frozenset(BY_NAME))

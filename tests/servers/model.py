@@ -23,7 +23,7 @@ from typing import Self, cast
 
 from aiohttp import web
 
-from bot.calls import Call
+from bot.model.calls import Call
 
 Json = dict[str, object]
 

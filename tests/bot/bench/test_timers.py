@@ -8,7 +8,7 @@ from bot.bench import timers
 from bot.bench.stage import owning
 from bot.bench.year import Life, Year, offences
 from bot.embedded import Servers
-from bot.speaking import Rules
+from bot.speaking.decision import Rules
 from memory.db import Database
 
 

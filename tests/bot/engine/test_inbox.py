@@ -20,9 +20,7 @@ async def test_redelivery_by_three_producers_is_one_event(engine: World) -> None
     messages = [message(f"text {n}", user=f"user{n % 5}") for n in range(20)]
 
     async def produce() -> list[bool]:
-        return [
-            (await accept(engine.db, each, burst=timedelta(), now=NOW)).event_id is not None for each in messages
-        ]
+        return [(await accept(engine.db, each, burst=timedelta(), now=NOW)).event_id is not None for each in messages]
 
     outcomes = await asyncio.gather(produce(), produce(), produce())
     assert [sum(each) for each in zip(*outcomes, strict=True)] == [1] * 20

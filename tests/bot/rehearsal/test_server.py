@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 
 from bot import rehearsal
-from bot.calls import FunctionSchema, parse_arguments
-from bot.llm import ModelClient, ModelRejected, Reply
+from bot.model.calls import FunctionSchema, parse_arguments
+from bot.model.client import ModelClient, ModelRejected, Reply
 
 
 def schema(name: str, /, **properties: object) -> FunctionSchema:

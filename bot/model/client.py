@@ -1,0 +1,337 @@
+"""The one client for every OpenAI-compatible model endpoint: values in, values out, faults told apart.
+
+`ModelClient.complete` sends repaired messages, learns what a model refuses (a temperature, `max_tokens`, a tool
+choice) and leaves it out from then on, tries again where that is safe and short, and reads replies of any shape:
+calls written as text become calls, reasoning never becomes text. Everything else is a `ModelError`.
+"""
+
+import asyncio
+import logging
+import random
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Literal, Self, cast
+
+import openai
+
+from bot.model.call_text import calls_in_text
+from bot.model.calls import Call, FunctionSchema
+from bot.model.errors import (
+    UNSENT,
+    ContentRefused,
+    ContextOverflow,
+    Habits,
+    ModelError,
+    ModelRejected,
+    ModelUnavailable,
+    adapted,
+    error_code,
+    error_words,
+    from_openai,
+)
+from bot.model.messages import (
+    ChatMessage,
+    ToolChoice,
+    ids_in,
+    read_schema_reply,
+    repair,
+    schema_format,
+    schema_messages,
+    unique_ids,
+    without_images,
+)
+from bot.model.replies import Body, Reply, Usage, decoded, dicts, mapping, native_calls, number, text_of, thinks_aloud, usage_of
+from bot.model.stream import Watch, read
+from memory.sanitise import clean
+
+__all__ = [
+    "Call",
+    "ChatMessage",
+    "ContentRefused",
+    "ContextOverflow",
+    "FunctionSchema",
+    "ModelClient",
+    "ModelError",
+    "ModelRejected",
+    "ModelUnavailable",
+    "Reply",
+    "ToolChoice",
+    "Usage",
+    "repair",
+]
+
+log = logging.getLogger(__name__)
+
+_LARGER = 4
+"""By how much the reply cap grows when reasoning ate it and left no text."""
+
+_EMBEDDING_BATCH = 256
+
+
+class ModelClient:
+    """A connection pool to one endpoint. `timeout` bounds a whole call, in seconds.
+
+    `calls` is how functions are asked for: the endpoint's own function calls, a JSON schema of the reply, or ("auto")
+    the one until the endpoint refuses it for a model and then the other.
+    `longest_wait` is how many seconds a call waits at most between two attempts; a longer `Retry-After` is handed
+    to the caller in `ModelUnavailable`. `sleep` and `chance` (0 to 1) are arguments for the sake of tests.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float = 120.0,
+        calls: Literal["auto", "native", "schema"] = "native",
+        reasoning_effort: str | None = None,
+        extra_body: Mapping[str, object] | None = None,
+        attempts: int = 3,
+        longest_wait: float = 5.0,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.calls = calls
+        self._timeout = timeout
+        self._reasoning_effort = reasoning_effort
+        self._extra_body = dict(extra_body or {})
+        self._attempts = attempts
+        self._longest_wait = longest_wait
+        self._sleep = sleep
+        self._chance = chance
+        self._habits: dict[str, Habits] = {}
+        self._plain: dict[str, bool] = {}
+        # A proxy named in the environment must not get what is meant for this machine.
+        local = re.match(r"https?://(localhost|127\.|\[::1\])", base_url) is not None
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key or "none",  # local endpoints need no key, but the library insists on one
+            timeout=timeout,
+            max_retries=0,
+            # Not the library's aiohttp transport: it sends a POST twice after a reset and takes a refused port for a hang.
+            http_client=openai.DefaultAsyncHttpxClient(trust_env=False) if local else None,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    async def complete(
+        self,
+        model: str,
+        messages: Sequence[ChatMessage],
+        functions: Sequence[FunctionSchema] = (),
+        *,
+        tool_choice: ToolChoice = "auto",
+        max_tokens: int,
+        temperature: float | None = None,
+        watch: Watch | None = None,
+    ) -> Reply:
+        """One inference pass; raises a `ModelError`. `watch` is told what is there so far, where the endpoint streams.
+
+        `max_tokens` caps the reply. If the cap left neither text nor calls (reasoning took it all), the call is
+        made once more with a larger one; a reply without text and calls can still come back, with `finish` "length".
+        """
+        started = time.perf_counter()
+        ask = _Ask(model, messages, tuple(functions), tool_choice, max_tokens, temperature, watch)
+        reply = await self._answer(ask)
+        if reply.finish == "length" and not reply.text and not reply.calls:
+            try:
+                larger = await self._answer(replace(ask, max_tokens=max_tokens * _LARGER))
+            except ContextOverflow:
+                pass  # no room for more: the caller hears that the cap was hit
+            else:
+                reply = replace(larger, usage=reply.usage + larger.usage, prompt_seen=larger.usage.prompt_tokens)
+        return replace(reply, seconds=time.perf_counter() - started)
+
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        """A vector for each text, in order; raises a `ModelError`."""
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _EMBEDDING_BATCH):
+            # Endpoints refuse an empty text and fail on a lone surrogate.
+            batch = [clean(text) or " " for text in texts[start : start + _EMBEDDING_BATCH]]
+            vectors += await self._embed_batch(model, batch)
+        return vectors
+
+    async def models(self) -> list[str]:
+        """The names of the models that the endpoint offers; raises a `ModelError`."""
+        body = await self._tried("", lambda: _whole(self._client.models.with_raw_response.list()), lambda _: False)
+        return [str(item["id"]) for item in dicts(body.get("data")) if item.get("id")]
+
+    async def _embed_batch(self, model: str, batch: list[str]) -> list[list[float]]:
+        create = self._client.embeddings.with_raw_response.create
+        send = lambda: _whole(create(model=model, input=batch, encoding_format="float"))  # noqa: E731
+        body = await self._tried(model, send, lambda _: False)
+        items = sorted(dicts(body.get("data")), key=lambda item: number(item.get("index")))
+        vectors = [item["embedding"] for item in items if isinstance(item.get("embedding"), list)]
+        if len(vectors) != len(batch):
+            raise ModelUnavailable(f"the endpoint gave {len(vectors)} embeddings for {len(batch)} texts")
+        try:
+            return [[float(number) for number in cast(list[Any], vector)] for vector in vectors]
+        except (TypeError, ValueError):
+            raise ModelUnavailable("the endpoint gave embeddings that are no lists of numbers") from None
+
+    async def _answer(self, ask: "_Ask") -> Reply:
+        """The reply to one request; an answer without choices is asked for once more."""
+        for _ in range(2):
+            body = await self._tried(ask.model, lambda: self._sent(ask), lambda error: self._learned(ask, error))
+            choices = dicts(body.get("choices"))
+            if choices:
+                return self._read(ask, body, choices[0])
+        raise ModelUnavailable("the model endpoint answered twice without a choice")
+
+    async def _sent(self, ask: "_Ask") -> bytes:
+        """One request, and the body of its answer."""
+        completions, request = self._client.chat.completions, self._request(ask)
+        # As `extra_body`, because the library walks through typed arguments: 10 ms of the loop for 100 messages.
+        if ask.watch is None or "stream" not in request:
+            return await _whole(completions.with_raw_response.create(model=ask.model, messages=(), extra_body=request))
+        async with completions.with_streaming_response.create(model=ask.model, messages=(), extra_body=request) as response:
+            return await read(response, ask.watch, plain=self._shows(ask.model))
+
+    def _shows(self, model: str) -> bool:
+        """Whether a model's text can be shown while it is written: it keeps its thoughts apart, and "none" keeps it from calling."""
+        return self._plain.get(model, False) and "none" not in self._habits.get(model, Habits()).refused_choices
+
+    def _request(self, ask: "_Ask") -> dict[str, object]:
+        habits = self._habits.get(ask.model, Habits())
+        by_schema = self._by_schema(ask)
+        messages = schema_messages(ask.messages, ask.functions) if by_schema else repair(ask.messages)
+        messages = messages if habits.images else without_images(messages)
+        cap = min(ask.max_tokens, habits.largest_reply or ask.max_tokens)
+        request: dict[str, object] = {"model": ask.model, "messages": messages, habits.token_argument: cap}
+        if ask.temperature is not None and habits.temperature:
+            request["temperature"] = ask.temperature
+        if self._reasoning_effort and habits.reasoning_effort:
+            request["reasoning_effort"] = self._reasoning_effort
+        if by_schema and habits.response_format:
+            request["response_format"] = schema_format(ask.functions, ask.tool_choice)
+        elif ask.functions and not by_schema:
+            request["tools"] = [function.as_tool() for function in ask.functions]
+            # "auto" is the default everywhere, and saying so makes some servers refuse.
+            if ask.tool_choice != "auto" and ask.tool_choice not in habits.refused_choices:
+                request["tool_choice"] = ask.tool_choice
+        if ask.watch is not None and habits.streams and not by_schema:
+            request |= {"stream": True} | ({"stream_options": {"include_usage": True}} if habits.stream_options else {})
+        return request | self._extra_body
+
+    def _by_schema(self, ask: "_Ask") -> bool:
+        refused = not self._habits.get(ask.model, Habits()).native_calls
+        return bool(ask.functions) and (self.calls == "schema" or (self.calls == "auto" and refused))
+
+    def _learned(self, ask: "_Ask", error: openai.APIStatusError) -> bool:
+        """Whether the refusal taught something that makes another attempt worth while."""
+        habits = self._habits.get(ask.model, Habits())
+        changed = adapted(habits, self._request(ask), error.status_code, error_code(error), error_words(error))
+        if changed is None or (self.calls == "native" and not changed.native_calls):
+            return False
+        if habits.native_calls and not changed.native_calls:
+            log.warning("the endpoint refuses function calls; asking by JSON schema from now on (set model.calls to schema)")
+        log.info("model %s: habits changed after status %d", ask.model, error.status_code)
+        self._habits[ask.model] = changed
+        return True
+
+    async def _tried(
+        self,
+        model: str,
+        send: Callable[[], Awaitable[bytes]],
+        learned: Callable[[openai.APIStatusError], bool],
+    ) -> Body:
+        """The decoded body of an answer; tries again where it is safe and soon, else raises a `ModelError`."""
+        attempt = 1
+        while True:
+            failure, again = await self._once(model, send, learned)
+            if not isinstance(failure, ModelError):
+                return failure
+            if again == "now":
+                continue
+            wait = self._wait(attempt, failure)
+            if again == "never" or attempt >= self._attempts or wait > self._longest_wait:
+                raise failure
+            log.info("model call is tried again in %.1f s: %s", wait, failure)
+            await self._sleep(wait)
+            attempt += 1
+
+    async def _once(
+        self,
+        model: str,
+        send: Callable[[], Awaitable[bytes]],
+        learned: Callable[[openai.APIStatusError], bool],
+    ) -> tuple[Body | ModelError, Literal["now", "later", "never"]]:
+        # Errors are returned, not chained: the library's hold the endpoint's words, which may quote a message.
+        try:
+            # The library's own timeout is per read, so a server that drips bytes would never end.
+            async with asyncio.timeout(self._timeout):
+                content = await send()
+        except openai.APIStatusError as error:
+            if learned(error):
+                return from_openai(error, model, self._timeout), "now"
+            failure = from_openai(error, model, self._timeout)
+            retried = isinstance(failure, ModelUnavailable) and (error.status_code == 429 or error.status_code >= 500)
+            return failure, "later" if retried else "never"
+        except openai.OpenAIError as error:
+            unsent = type(error.__cause__).__name__ in UNSENT
+            return from_openai(error, model, self._timeout), "later" if unsent else "never"
+        except ModelUnavailable as broken:
+            return broken, "never"
+        except TimeoutError:
+            return ModelUnavailable(f"the model endpoint did not answer within {self._timeout:g} s"), "never"
+        return decoded(content, model), "never"
+
+    def _wait(self, attempt: int, failure: ModelError) -> float:
+        """Seconds before the next attempt: what the endpoint asked for, or a doubling pause, with jitter."""
+        asked = failure.retry_after if isinstance(failure, ModelUnavailable) else None
+        if asked is not None:
+            return asked * (1 + 0.1 * self._chance())
+        return 0.5 * 2.0 ** (attempt - 1) * (0.5 + self._chance())
+
+    def _read(self, ask: "_Ask", body: Body, choice: Body) -> Reply:
+        finish = str(choice.get("finish_reason") or "stop")
+        if finish == "content_filter":
+            raise ContentRefused("the endpoint's content filter stopped the answer")
+        message = mapping(choice.get("message"))
+        text: str | None = text_of(message)
+        if text:
+            self._plain[ask.model] = self._plain.get(ask.model, True) and not thinks_aloud(message)
+        names = frozenset(function.name for function in ask.functions)
+        calls = native_calls(message, names)
+        if text and self._by_schema(ask):
+            read = read_schema_reply(text)
+            if read is not None:
+                text, calls = read[0], (*calls, *read[1])
+            elif finish == "length":
+                text = ""  # half an object is nothing to show to a person
+        if text:
+            text, written = calls_in_text(text, names)
+            calls = (*calls, *written)
+        return Reply(
+            text=text if text and text.strip() else None,
+            calls=unique_ids(calls, ids_in(ask.messages)),
+            finish=finish,
+            usage=usage_of(body.get("usage")),
+            model=clean(str(body.get("model") or ask.model))[:200],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    model: str
+    messages: Sequence[ChatMessage]
+    functions: tuple[FunctionSchema, ...]
+    tool_choice: ToolChoice
+    max_tokens: int
+    temperature: float | None
+    watch: Watch | None = None
+
+
+async def _whole(call: Awaitable[Any]) -> bytes:
+    return cast(bytes, (await call).http_response.content)

@@ -1,0 +1,68 @@
+"""Does somebody speak of harming themselves? A pure function over what they wrote, in many languages; the model is a second voice.
+
+`plain` is acted upon at once: the persona's lines are given, openers pause. `perhaps` are words that may mean it or not ("I don't want to
+be here any more"): the filter model is asked where the operator allows it, and may only add care, never take it away.
+Figures of speech ("this traffic kills me"), talk of others' works and of the past at a distance are left out first. The aim is to miss
+little and to cost a person with a good day no more than a kind line they did not need.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+Finding = Literal["plain", "perhaps"]
+
+FILE = Path(__file__).parent.parent / "prompts" / "care.yaml"
+
+
+def _patterns() -> dict[str, re.Pattern[str]]:
+    found = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return {name: re.compile("|".join(f"(?:{one})" for one in patterns)) for name, patterns in found.items()}
+
+
+_WORDS = _patterns()
+# Letters that are written with marks that many leave out; no mark is taken from scripts where it makes another letter.
+_LEVELLED = str.maketrans(
+    {"ß": "ss", "ł": "l", "ø": "o", "ı": "i", "’": "'", "‘": "'", "`": "'", "أ": "ا", "إ": "ا", "آ": "ا", "ى": "ي"}
+)
+_SENTENCES = re.compile(r"(?<=[.!?;\n。！？])\s*|\n+")
+LONGEST = 20_000
+"""Characters that are looked at; of more, the beginning and the end."""
+
+
+def recognise(text: str) -> Finding | None:
+    """Whether the words of a person speak of harming themselves or of wanting to die; None: they do not. Sentence by sentence."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
+    found: Finding | None = None
+    for sentence in _SENTENCES.split(level(text)):
+        rest = _WORDS["figures"].sub(" , ", _WORDS["denied"].sub(" , ", sentence))
+        if _WORDS["plain"].search(rest):
+            if not _WORDS["works"].search(rest):
+                return "plain"
+            found = "perhaps"
+        elif _WORDS["perhaps"].search(rest):
+            found = "perhaps"
+    return found
+
+
+def level(text: str) -> str:
+    """Text in the one form that the patterns are written in: lower case, Latin letters without accents, plain apostrophes and blanks."""
+    lowered = unicodedata.normalize("NFKC", text).casefold().translate(_LEVELLED)
+    kept = _without_accents(lowered)
+    return re.sub(r"[ \t\u00a0]+", " ", kept)
+
+
+def _without_accents(text: str) -> str:
+    parts: list[str] = []
+    for character in text:
+        if "\u0300" <= character <= "\u036f" and parts and parts[-1] < "\u0250":
+            continue
+        plain = unicodedata.normalize("NFD", character)
+        parts.append(plain[0] if plain[0] < "\u0250" and len(plain) > 1 else character)
+    return "".join(parts)

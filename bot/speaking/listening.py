@@ -1,0 +1,180 @@
+"""What the bot itself does with what a person writes, whatever the model makes of it: care, and leave to speak first.
+
+judge   does somebody speak of harming themselves? by words, and where those leave it open by the filter model
+first   in the turn's first step: the emergency lines, the pause of openers, a plain yes or no to the question
+asked   in its last step: the question itself, once, after the first answers of a private conversation
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from bot.engine.events import Claim
+from bot.engine.turns import Step
+from bot.keeping.consent import yes_or_no
+from bot.model.client import ModelError, Usage
+from bot.model.processor import Processor
+from bot.speaking.care import recognise
+from memory import log as memory_log
+from memory import usage
+from memory.agent_state import AgentState
+from memory.messages import Draft
+from memory.spending import OverBudget
+
+log = logging.getLogger(__name__)
+
+ASK, CARE = -4, -10
+"""Steps of lines in the outbox that no turn reaches; each line of care has one of its own, downwards."""
+VOICE = (
+    "You read one message of a person. Do they seem to speak, seriously and of themselves now, of wanting to die, of suicide or of "
+    "harming themselves? Figures of speech, stories and other people do not count. Answer with one word: yes or no."
+)
+VOICE_TOKENS = 200
+"""Room for the one word, with what models that reason need before it."""
+GIVEN = (
+    "The emergency lines above were sent to the person at once, because they seem to speak of harming themselves. Do not repeat them. Answer "
+    "the person warmly and plainly, take them seriously, stay with them, and do not lecture."
+)
+SAID_YES = "The person said yes: you may write to them first now and then. Thank them in a few words."
+SAID_NO = "The person said no: you will not write to them first. Accept it in a few words, and do not ask again."
+NO_ZONE = (
+    " Their time zone is unknown, and until it is known you cannot write first: ask in which city they live or how late it is there, propose the "
+    "zone, and call set_time_zone."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the words of a turn come to. `spent`: what the second voice cost, by model; None: it was not asked."""
+
+    crisis: bool = False
+    spent: tuple[str, Usage] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """What the operator chose. `question` empty: nobody is asked. `repeat`: after how long the same person gets the lines again."""
+
+    lines: tuple[str, ...] = ()
+    repeat: timedelta = timedelta(hours=1)
+    question: str = ""
+    ask_after: int = 2
+    voice: Processor | None = None
+    count_tokens: Callable[[str], int] = len
+    count: Callable[[str], None] = lambda _: None
+
+    async def judge(self, claim: Claim) -> Heard:
+        """Whether the person speaks of harming themselves. The model may add care, never take it away; without it words decide."""
+        if claim.origin != "person":
+            return Heard()
+        texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
+        found = [recognise(text) for text in texts]
+        if "plain" in found:
+            return Heard(crisis=True)
+        if "perhaps" not in found or self.voice is None:
+            return Heard()
+        return await self._second_voice(claim, "\n".join(text for text, finding in zip(texts, found, strict=True) if finding))
+
+    async def _second_voice(self, claim: Claim, text: str) -> Heard:
+        assert self.voice is not None
+        messages = [{"role": "system", "content": VOICE}, {"role": "user", "content": text[:4000]}]
+        counted = sum(self.count_tokens(message["content"]) for message in messages)
+        try:
+            reply = await self.voice.think(
+                claim.agent, "filter", messages, tool_choice="none", counted=counted, max_tokens=VOICE_TOKENS
+            )
+        except (ModelError, OverBudget) as error:
+            log.warning("the second voice did not answer: %s", type(error).__name__)
+            return Heard()
+        return Heard(yes_or_no(reply.text or "") is True, (reply.model, reply.usage))
+
+    async def first(self, step: Step, state: AgentState, heard: Heard) -> list[Draft]:
+        """Act on it in the turn's first step, the one that appends its events. Returns what else comes into the conversation."""
+        claim = step.claim
+        if claim.origin != "person" or claim.step:
+            return []
+        if heard.spent is not None:
+            model, used = heard.spent
+            await usage.record(
+                step.connection, agent=claim.agent, turn=claim.turn, purpose="filter", model=model, prompt=used.prompt_tokens,
+                cached=used.cached_tokens, completion=used.completion_tokens, at=step.now,
+            )  # fmt: skip
+        row = await self._row(step, claim)
+        if heard.crisis:
+            return await self._care(step, claim, row)
+        if state.place.kind == "direct" and row.get("openers") == "asked":
+            return await self._answer(step, claim, state)
+        return []
+
+    async def _row(self, step: Step, claim: Claim) -> dict[str, Any]:
+        cursor = await step.connection.execute("SELECT * FROM speaking WHERE agent_id = %s", (claim.agent,))
+        return await cursor.fetchone() or {}
+
+    async def _care(self, step: Step, claim: Claim, row: dict[str, Any]) -> list[Draft]:
+        given_at = row.get("care_at")
+        give = claim.addressed and bool(self.lines) and (given_at is None or step.now - given_at >= self.repeat)
+        await step.connection.execute(
+            """INSERT INTO speaking (agent_id, crisis_at, care_at) VALUES (%s, %s, %s) ON CONFLICT (agent_id) DO UPDATE
+               SET crisis_at = greatest(speaking.crisis_at, excluded.crisis_at), care_at = coalesce(excluded.care_at, speaking.care_at)""",
+            (claim.agent, max(event.created_at for event in claim.events), step.now if give else None),
+        )
+        self.count("care_given" if give else "care_noted")
+        if not give:
+            return []
+        for number, line in enumerate(self.lines):
+            await step.say(CARE - number, line)
+        return [Draft("assistant", "message", "\n\n".join(self.lines)), Draft("user", "alert", GIVEN)]
+
+    async def _answer(self, step: Step, claim: Claim, state: AgentState) -> list[Draft]:
+        said = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
+        verdict = yes_or_no(said[-1]) if said else None
+        if verdict is None:
+            return []
+        await set_leave(step, claim, verdict)
+        zone = NO_ZONE if verdict and not state.zone else ""
+        return [Draft("user", "alert", (SAID_YES if verdict else SAID_NO) + zone)]
+
+    async def asked(self, step: Step, state: AgentState) -> str:
+        """The question whether the bot may write first, where this turn's end is the moment for it; else empty. Never twice."""
+        claim = step.claim
+        if not self.question or not claim.addressed or state.place.kind != "direct":
+            return ""
+        cursor = await step.connection.execute(
+            """SELECT (SELECT openers FROM speaking WHERE agent_id = %(agent)s) AS openers,
+                 (SELECT crisis_at FROM speaking WHERE agent_id = %(agent)s) AS crisis_at,
+                 (SELECT count(*) FROM (SELECT 1 FROM messages WHERE conversation_id = %(conversation)s AND role = 'user' AND kind = 'message'
+                    LIMIT %(enough)s) m) AS wrote""",
+            {"agent": claim.agent, "conversation": claim.conversation, "enough": self.ask_after},
+        )
+        row = await cursor.fetchone()
+        if (
+            row is None
+            or row["openers"] not in (None, "unasked")
+            or row["crisis_at"] is not None
+            or row["wrote"] < self.ask_after
+        ):
+            return ""
+        await step.connection.execute(
+            "INSERT INTO speaking (agent_id, openers) VALUES (%s, 'asked') ON CONFLICT (agent_id) DO UPDATE SET openers = 'asked'",
+            (claim.agent,),
+        )
+        await step.say(ASK, self.question)
+        self.count("leave_asked")
+        return self.question
+
+
+async def set_leave(step: Step, claim: Claim, leave: bool) -> None:
+    """Note a person's own yes or no, and log it where they see it."""
+    await step.connection.execute(
+        """INSERT INTO speaking (agent_id, openers, decided_at) VALUES (%(agent)s, %(leave)s, %(now)s)
+           ON CONFLICT (agent_id) DO UPDATE SET openers = excluded.openers, decided_at = excluded.decided_at""",
+        {"agent": claim.agent, "leave": "yes" if leave else "no", "now": step.now},
+    )
+    await memory_log.record(
+        step.connection, agent=claim.agent, place=claim.place, at=step.now, actor="person",
+        action="leave to write first" if leave else "no leave to write first", target="everything", target_id=None, turn=claim.turn,
+    )  # fmt: skip
