@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DATA ?= data
-BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput search footprint
+BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput search footprint erasure timers openers
 # What is measured with the whole bot as a process, against a platform's local server: the round trip, and a soak of 2,000 people.
-PROCESSES ?= measure_discord soak_discord
+PROCESSES ?= measure_discord measure_slack soak_discord
 # Of the whole suite; `make test TESTS=tests/memory` for a part.
 TESTS ?= tests
 

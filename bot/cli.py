@@ -130,7 +130,7 @@ app.add_typer(cli_slack.slack, name="slack")
 def bench(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Which figures: a module of bot/bench, such as retrieval.")],
-    data: Annotated[Path, typer.Option(help="The evaluation data.", exists=True)],
+    data: Annotated[Path, typer.Option(help="The evaluation data, where there is any.", exists=True)] = Path(),
 ) -> None:
     """Measure quality or speed and print the figures."""
     from bot.app import measure

@@ -1,0 +1,142 @@
+"""Everything a run leaves behind, but for the tables and the backup that hold what people said, is free of their words and of every secret."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from redis.asyncio import Redis
+
+from bot.embedded import attach
+from tests.scenarios.terminal import environment, run, terminal
+from tests.servers.model import Raw, Request, ScriptedModel, Status, Step, call, reply, unused_port
+
+WORDS = "CANARY-8c1e"
+KEY = "sk-canary-3f9b4a7d6e"
+TABLES = ("postgres",)
+"""The folder of the database's files is what may hold words; its logs are looked at all the same."""
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    top = Path(tempfile.mkdtemp(prefix="ks-secrets-"))
+    top.chmod(0o711)
+    yield top / "data"
+    shutil.rmtree(top, ignore_errors=True)
+
+
+def troubled(request: Request) -> Step:
+    """A model that quotes the person in everything, also in faults."""
+    last = request.contents("user")[-2:][0]  # before the line of status
+    if "crash" in last and request.number % 2:
+        return Status(500, "server_error", f"failed on {WORDS} with {KEY}")
+    if "garbage" in last and request.number % 2:
+        return Raw(f"{WORDS} {KEY} is no JSON")
+    if request.number % 3 == 0:
+        return reply(
+            None,
+            call("no_such_function", text=WORDS),
+            call("archival_storage_insert", content=f"{WORDS} is stored", tags=[WORDS]),
+        )
+    return reply(f"You said {WORDS}.")
+
+
+async def test_timing_and_no_secret_is_anywhere_but_in_the_tables(data: Path) -> None:
+    port = unused_port()
+    async with ScriptedModel(policy=troubled) as model:
+        settings = {
+            "KEEPSAKE__MODEL__BASE_URL": model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted", "KEEPSAKE__MODEL__API_KEY_ENV": "CANARY_KEY",
+            "CANARY_KEY": KEY, "KEEPSAKE__LOG__LEVEL": "debug", "KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{port}",
+        }  # fmt: skip
+        emitted: dict[str, str] = {}
+        said = [
+            f"I am {WORDS}",
+            f"crash {WORDS}",
+            f"garbage {WORDS} \x00 \udcff",
+            "/memory search " + WORDS,
+            f"/nonsense{WORDS}",
+            "/memory view",
+        ]
+        code, _, emitted["chat"] = await run(data, "chat", user="ada", given="\n".join(said) + "\n", **settings)
+        assert code == 0, emitted["chat"]
+        import time; T=time.time(); print('chat', T)
+        code, out, err = await run(data, "backup", str(data.parent), **settings)
+        assert code == 0, err
+        emitted["backup"] = out + err
+        print('backup', time.time())
+        for command in (("doctor",),):
+            _, out, err = await run(data, *command, **settings)
+            emitted[" ".join(command)] = out + err
+        print('commands', time.time())
+        emitted["run"], emitted["metrics"] = await served(data, port, settings)
+        print('served', time.time())
+        async with terminal(data, "ada", **settings) as chat:
+            await chat.say(f"and again {WORDS}")
+            await chat.hear_until(WORDS)
+            emitted["redis"] = await in_redis(data)
+            chat.kill()
+            await chat.process.wait()
+        print('terminal', time.time())
+        _, out, err = await run(data, "memory", "delete", "console::ada", **settings)
+        emitted["delete"] = out + err
+
+    files = await asyncio.to_thread(lambda: [file for file in data.rglob("*") if file.is_file()])
+    assert any(file.name == "bot.log" for file in files)
+    for file in files:
+        assert WORDS not in str(file), "in the name of a file"
+        inside = set(TABLES) & set(file.relative_to(data).parts)
+        if not inside or "log" in file.suffix or "log" in file.parts:
+            emitted[str(file.relative_to(data))] = file.read_bytes().decode(errors="replace")
+    assert not [file for file in files if file.suffix in (".rdb", ".aof")], "Redis keeps nothing on disk"
+    for name in os.listdir(data.parent):
+        assert WORDS not in name
+        assert "ada" not in name
+    # The cache holds what is said, for an hour, in memory; never a key.
+    assert WORDS in emitted["redis"]
+    wrong = [name for name, text in emitted.items() if (WORDS in text and name != "redis") or KEY in text]
+    assert not wrong, wrong
+
+
+async def served(data: Path, port: int, settings: dict[str, str]) -> tuple[str, str]:
+    """What `bot run` says, and its health page."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "run", "--only", "worker"), cwd=data.parent, env=environment(data, "ada", settings),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    page = ""
+    try:
+        async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+            while not page:
+                try:
+                    async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+                        page = await answer.text()
+                except aiohttp.ClientError:
+                    await asyncio.sleep(0.1)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = await process.communicate()
+    return (out + err).decode(), page
+
+
+async def in_redis(data: Path) -> str:
+    """Everything in the Redis inside."""
+
+    def address() -> str:
+        held = attach(data)
+        try:
+            return held.servers.redis_url
+        finally:
+            held.release()
+
+    redis = Redis.from_url(await asyncio.to_thread(address))
+    found = [f"{key!r} {await redis.get(key)!r}" async for key in redis.scan_iter()]
+    await redis.aclose()
+    return "\n".join(found)
