@@ -202,20 +202,13 @@ class Runtime:
         adapters = {adapter.platform: adapter for adapter in self._adapters}
 
         async def shown(claim: Claim) -> None:
-            platform, channel = await self._target(claim) if adapters and claim.origin == "person" else ("", "")
-            adapter = adapters.get(platform)
-            if adapter is None or (adapter.channels is not None and channel not in adapter.channels):
+            adapter = adapters.get(claim.platform) if claim.origin == "person" else None
+            if adapter is None or (adapter.channels is not None and claim.channel not in adapter.channels):
                 return await turn(claim)
-            async with adapter.working(channel):
+            async with adapter.working(claim.channel):
                 return await turn(claim)
 
         return shown
-
-    async def _target(self, claim: Claim) -> tuple[str, str]:
-        async with self._services.db.agent(claim.agent, claim.place) as connection:
-            cursor = await connection.execute("SELECT platform, external_id FROM places WHERE id = %s", (claim.place,))
-            row = await cursor.fetchone()
-        return (row["platform"], row["external_id"]) if row else ("", "")
 
     def _agent(self) -> Agent:
         services, config = self._services, self._services.loaded.config

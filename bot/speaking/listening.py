@@ -103,10 +103,10 @@ class Listening:
                 step.connection, agent=claim.agent, turn=claim.turn, purpose="filter", model=model, prompt=used.prompt_tokens,
                 cached=used.cached_tokens, completion=used.completion_tokens, at=step.now,
             )  # fmt: skip
-        row = await self._row(step, claim)
         if heard.crisis:
-            return await self._care(step, claim, row)
-        if state.place.kind == "direct" and row.get("openers") == "asked":
+            return await self._care(step, claim, await self._row(step, claim))
+        # Where nobody is asked nothing is looked up: a round trip of every turn.
+        if self.question and state.place.kind == "direct" and (await self._row(step, claim)).get("openers") == "asked":
             return await self._answer(step, claim, state)
         return []
 
