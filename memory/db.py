@@ -61,6 +61,26 @@ class Database:
         async with self.pool.connection() as connection, connection.transaction():
             yield connection
 
+    async def once(self, statement: str, parameters: tuple[Any, ...] = ()) -> list[DictRow]:
+        """The rows of one statement that looks across agents, in a transaction and a round trip of its own."""
+        async with self.pool.connection() as connection:
+            return await (await connection.execute(statement, parameters)).fetchall()
+
+    async def look(self, agent_id: int, place_id: int, statement: str, parameters: tuple[Any, ...] = ()) -> list[DictRow]:
+        """The rows that one statement sees as an agent at a place, in one round trip."""
+        async with self.pool.connection() as connection:
+            try:
+                async with connection.pipeline():
+                    await connection.execute("BEGIN")
+                    await connection.execute("SELECT enter(%s, %s)", (agent_id, place_id))
+                    cursor = await connection.execute(statement, parameters)
+                    await connection.execute("COMMIT")
+                return await cursor.fetchall()
+            except BaseException:
+                with suppress(OperationalError):
+                    await connection.execute("ROLLBACK")
+                raise
+
     @asynccontextmanager
     async def opened(self, statement: str, parameters: tuple[Any, ...]) -> AsyncIterator[tuple[Connection, AsyncCursor[DictRow]]]:
         """A transaction together with its first statement, in one round trip; gives the connection and the statement's result.

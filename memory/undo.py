@@ -136,4 +136,5 @@ def reversible(change: Change) -> bool:
         return False
     if change.target == "message":
         return change.row_before is not None
-    return change.row_before is not None or change.before is None
+    # A forgetting is logged with neither before nor after: it is for good.
+    return change.row_before is not None or (change.before is None and change.after is not None)

@@ -21,6 +21,8 @@ To add a command: write its body in the module of its subject and give it a line
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from psycopg.errors import ForeignKeyViolation
+
 from adapters.base import Answer, Person, PlaceOf
 from bot.access import Action, Actor, Target, may
 from bot.commands import (
@@ -36,7 +38,7 @@ from bot.commands import (
     status,
     why,
 )
-from bot.commands.context import Asking, CommandRefused, Parts, ask, find_agent
+from bot.commands.context import NOBODY, Asking, CommandRefused, Parts, ask, find_agent
 from bot.commands.paging import spelled
 from memory.db import value
 
@@ -186,6 +188,10 @@ async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_fo
         return await command.body(asking)
     except CommandRefused as refused:
         return str(refused)
+    except ForeignKeyViolation:  # erased, or linked, while they asked
+        if await find_agent(parts.db, person.platform, person.realm, person.user_id) == asking.agent:
+            raise
+        return NOBODY
 
 
 def _unknown(words: list[str]) -> str | None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from adapters.base import Answer, Button, Person
 from bot.access import Action, Target, may
 from bot.commands import exporting, forgetting, memory
+from bot.commands.changing import writable
 from bot.commands.context import Asking, CommandRefused, counted
 from memory.db import value
 from memory.sanitise import clean
@@ -73,9 +74,19 @@ async def whom(asking: Asking, command: str) -> tuple[Asking, str]:
         and (person.platform, person.realm) != (asking.where.platform, asking.where.realm)
     ):
         raise CommandRefused("That person is not of this workspace.")
-    if agent is None:
+    about = replace(asking, person=person, agent=agent, place=None, argument=rest, workspace=workspace)
+    if agent is None or not await _met_here(about):
         raise CommandRefused("I keep nothing of that person.")
-    return replace(asking, person=person, agent=agent, place=None, argument=rest, workspace=workspace), rest.strip()
+    return about, rest.strip()
+
+
+async def _met_here(about: Asking) -> bool:
+    """Whether an admin may know that the person is known: something of theirs came from the admin's workspace."""
+    verdict = may(about.actor, "view", Target(agent=about.agent, workspace=about.workspace))
+    if verdict.workspace is None:
+        return True
+    async with about.open(verdict) as connection:
+        return bool(await writable(connection))
 
 
 async def _person(asking: Asking, word: str) -> Person:

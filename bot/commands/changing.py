@@ -7,7 +7,7 @@ in a channel (rule 5 of the design).
 from typing import Any
 
 from adapters.base import Answer, Button
-from bot.commands.context import Asking, CommandRefused
+from bot.commands.context import NOBODY, Asking, CommandRefused
 from bot.commands.memory import not_there
 from bot.commands.things import LETTERS, NAMES, Thing, brief, thing
 from memory import log, undo
@@ -31,8 +31,8 @@ async def correct(asking: Asking) -> Answer:
     """Give an entry of the working context or a passage another text."""
     verdict = asking.allowed("change")
     agent, place = asking.known()
-    number, _, text = asking.argument.strip().partition(" ")
-    wanted, text = thing(number), clean(text).strip()
+    word, _, text = asking.argument.strip().partition(" ")
+    wanted, text = thing(word), clean(text).strip()
     if wanted is None or not text:
         raise CommandRefused(CORRECT)
     if wanted.letter not in "wa":
@@ -51,13 +51,14 @@ async def correct(asking: Asking) -> Answer:
         if "updated_at" in now:
             now["updated_at"] = asking.parts.now().isoformat()
         await undo.restore(connection, agent, wanted.target, wanted.number, now)
-        await log.record(
+        number = await log.record(
             connection, agent=agent, place=now["place_id"], at=asking.parts.now(), actor=verdict.role, action="/memory correct",
             target=wanted.target, target_id=wanted.number, before=was["content"], after=text, row=was,
         )  # fmt: skip
         await changed(connection)
     moved = "" if here else f" It counts as said here now; /memory share {wanted} widens where I may use it."
-    return Answer(f"Corrected. {wanted} reads now: {brief(text)}{moved}", (Button("Undo", "/memory undo"),))
+    # By its number: pressed late, it must not take back what came after.
+    return Answer(f"Corrected. {wanted} reads now: {brief(text)}{moved}", (Button("Undo", f"/memory undo {number}"),))
 
 
 async def _fits(connection: Connection, wanted: Thing, was: dict[str, Any], text: str) -> None:
@@ -180,8 +181,9 @@ async def writable(connection: Connection) -> list[int]:
 
 
 async def lock(connection: Connection) -> None:
-    """The lock that every step's commit takes: no turn changes anything while a person does."""
-    await connection.execute("SELECT id FROM agents FOR UPDATE")
+    """The lock that every step's commit takes: no turn changes anything while a person does. Raises CommandRefused for who was erased."""
+    if await value(connection, "SELECT id FROM agents FOR UPDATE") is None:
+        raise CommandRefused(NOBODY)
 
 
 async def changed(connection: Connection) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, tzinfo
 from pathlib import Path
 
+from psycopg.errors import ForeignKeyViolation
+
 from adapters.base import Incoming, Person, PlaceOf
 from bot import access
 from bot.findings import StartError
@@ -163,12 +165,12 @@ async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> As
     agent = await find_agent(parts.db, person.platform, person.realm, person.user_id)
     place: int | None = None
     if agent is not None:
-        async with parts.db.bare() as connection:
-            place = await value(
-                connection,
-                "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s)",
-                (where.platform, where.realm, where.workspace, where.external_id, where.kind, where.name, where.parent, agent),
-            )
+        known = (where.platform, where.realm, where.workspace, where.external_id, where.kind, where.name, where.parent, agent)
+        try:
+            async with parts.db.bare() as connection:
+                place = await value(connection, "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s)", known)
+        except ForeignKeyViolation:  # erased while they asked
+            agent = None
     operator = access.is_operator(person.author_id, parts.operators)
     administers = access.admin_of(person.user_id, person.roles, where.workspace, parts.admins)
     actor = access.Actor(person.author_id, agent, operator, administers, parts.admins_see_direct is not None)

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from adapters.base import Answer, Button
 from bot.access import Verdict
 from bot.commands.changing import lock, writable
-from bot.commands.context import Asking, CommandRefused, counted
+from bot.commands.context import NOBODY, Asking, CommandRefused, counted, find_agent
 from bot.commands.erasing import Gone, derived, erase_rows, of_period, of_places, perhaps, stop_waiting, widen, with_derived
 from bot.commands.memory import not_there, row_of
 from bot.commands.paging import LONGEST_LINE
@@ -113,7 +113,17 @@ async def _erase(
             target_id=each.number,
         )  # fmt: skip
     await connection.execute("UPDATE agents SET version = version + 1")
-    return also
+    return await _seen_here(asking, connection, agent, verdict, also)
+
+
+async def _seen_here(
+    asking: Asking, connection: Connection, agent: int, verdict: Verdict, found: Sequence[Thing]
+) -> list[Thing]:
+    """Those that may be seen where it is asked: a channel does not name what came from a direct message."""
+    if verdict.workspace is not None:
+        return []
+    await connection.execute("SELECT enter(%s, %s, %s)", (agent, asking.place, verdict.everything))
+    return [each for each in found if await row_of(connection, each) is not None]
 
 
 def _told(said: str, also: Sequence[Thing]) -> Answer:
@@ -256,6 +266,7 @@ async def _many(
         target_id=None,
     )  # fmt: skip
     await connection.execute("UPDATE agents SET version = version + 1")
+    also = await _seen_here(asking, connection, agent, verdict, also)
     taken = f" {counted(waited, 'waiting message')} taken back." if waited else ""
     return _told(f"Forgotten: {shown}. That was {counts}.{taken}" + await _uncached(asking, agent), also)
 
@@ -333,7 +344,16 @@ async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
     """Erase a person and prove it: rows, vectors, timers, waiting events, unsent replies, quoted words elsewhere, cache keys."""
     parts = asking.parts
     assert role != "agent"
-    erased = await erasures.erase(parts.db, parts.cache, parts.data, agent, actor=role, key=parts.erasure_key, now=parts.now())
+    person = asking.person
+    while True:
+        erased = await erasures.erase(parts.db, parts.cache, parts.data, agent, actor=role, key=parts.erasure_key, now=parts.now())
+        if erased.removed.get("identities"):
+            break
+        # The agent was gone: erased by another request, or linked into another one that has it all.
+        now_in = await find_agent(parts.db, person.platform, person.realm, person.user_id)
+        if now_in is None or now_in == agent:
+            raise CommandRefused(f"Nothing is kept of {person.author_id}." if asking.about_another else NOBODY)
+        agent = now_in
     counts, left = erased.removed, erased.left
     cached = f" {AWAY}" if erased.redis_away else ""
     if not erased.complete:

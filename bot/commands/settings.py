@@ -133,7 +133,8 @@ async def _shown(asking: Asking) -> Answer:
                FROM agents a LEFT JOIN speaking s ON s.agent_id = a.id"""
         )
         row = await cursor.fetchone()
-    assert row is not None
+    if row is None:
+        raise CommandRefused(NOBODY)
     usual = asking.parts.usual
     lines = [
         f"timezone: {row['zone'] or 'not known, so UTC'}; it is {_clock(asking.parts.now(), row['zone'])} there",

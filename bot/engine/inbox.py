@@ -41,19 +41,16 @@ async def accept(
         incoming = await _without_the_erased(db, incoming, erasure_key)
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
-    async with db.pool.connection() as connection:
-        cursor = await connection.execute(
-            "SELECT * FROM take_in(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (
-                clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name), _or_none(person.locale),
-                _or_none(person.timezone), place.workspace, clean(place.external_id), place.kind, clean(place.name), _or_none(place.parent),
-                incoming.kind, _ORIGINS[incoming.kind], key, Jsonb(clean_json(_payload(incoming))),
-                round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0, now,
-                None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
-            ),
-        )  # fmt: skip
-        taken = await cursor.fetchone()
-        assert taken is not None
+    [taken] = await db.once(
+        "SELECT * FROM take_in(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (
+            clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name), _or_none(person.locale),
+            _or_none(person.timezone), place.workspace, clean(place.external_id), place.kind, clean(place.name), _or_none(place.parent),
+            incoming.kind, _ORIGINS[incoming.kind], key, Jsonb(clean_json(_payload(incoming))),
+            round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0, now,
+            None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
+        ),
+    )  # fmt: skip
     return Accepted(taken["agent_id"], taken["place_id"], taken["event_id"])
 
 

@@ -83,14 +83,11 @@ class OutboxSender:
             return False
         now = self._now()
         channels = None if self._adapter.channels is None else list(self._adapter.channels)
-        async with self._db.bare() as connection:
-            cursor = await connection.execute(
-                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s)",
-                (self._adapter.platform, channels, free, now, now - timedelta(seconds=self._settings.doubtful_after), STOPPED),
-            )
-            heads = [
-                _Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"]) for row in await cursor.fetchall()
-            ]
+        rows = await self._db.once(
+            "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s)",
+            (self._adapter.platform, channels, free, now, now - timedelta(seconds=self._settings.doubtful_after), STOPPED),
+        )
+        heads = [_Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"]) for row in rows]
         for head in heads:
             task = asyncio.create_task(self._deliver(head))
             self._sending.add(task)
@@ -181,16 +178,16 @@ class OutboxSender:
             )
 
     async def _read(self, head: _Head) -> _Row | None:
-        async with self._db.agent(head.agent, head.place) as connection:
-            cursor = await connection.execute(
-                """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless,
-                          (SELECT workspace FROM places WHERE places.id = outbox.place_id) AS workspace
-                   FROM outbox WHERE id = %s""",
-                (head.id,),
-            )
-            row = await cursor.fetchone()
-        if row is None:
+        rows = await self._db.look(
+            head.agent, head.place,
+            """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless,
+                      (SELECT workspace FROM places WHERE places.id = outbox.place_id) AS workspace
+               FROM outbox WHERE id = %s""",
+            (head.id,),
+        )  # fmt: skip
+        if not rows:
             return None
+        row = rows[0]
         body, limit = row["body"], self._adapter.limit
         # Only a message that stood full when it was stopped is longer.
         text = body if len(body) <= limit or not row["streamed"] else body[: limit - len(STOPPED)] + STOPPED
