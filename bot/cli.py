@@ -18,6 +18,7 @@ import psycopg
 import typer
 
 from bot import cli_data, cli_discord, cli_people, cli_slack, logs
+from bot.bench import NAMES
 from bot.cli_common import Options, note, settings
 from bot.config import ConfigError, Loaded
 from bot.embedded import EmbeddedError
@@ -129,7 +130,7 @@ app.add_typer(cli_slack.slack, name="slack")
 @app.command(epilog="Example: bot bench retrieval --data locomo10.json")
 def bench(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Which figures: a module of bot/bench, such as retrieval.")],
+    name: Annotated[str, typer.Argument(help=f"Which figures: {', '.join(sorted(NAMES))}.")],
     data: Annotated[Path, typer.Option(help="The evaluation data, where there is any.", exists=True)] = Path(),
 ) -> None:
     """Measure quality or speed and print the figures."""

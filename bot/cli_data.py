@@ -40,6 +40,7 @@ def migrate(context: typer.Context, admin_url_env: Admin = None) -> None:
     loaded = settings(context)
     url = loaded.config.database.url
     if not url:
+        _needs_none(admin_url_env)
         with embedded.servers(loaded.data, progress=note) as servers:
             changed = migrations.migrate(servers.owner_url)
         typer.echo("Migrated." if changed else "Nothing to do.")
@@ -113,7 +114,17 @@ async def _emptied(redis: str) -> None:
 def _source(loaded: Loaded, variable: str | None) -> AbstractContextManager[Servers | str]:
     if loaded.config.database.url:
         return nullcontext(secret_of(variable, "--admin-url-env"))
+    _needs_none(variable)
     return embedded.servers(loaded.data, progress=note)
+
+
+def _needs_none(variable: str | None) -> None:
+    """Who names an administrator means an external database; without its address the one inside would be acted on. Raises StartError."""
+    if variable:
+        raise StartError(
+            "database.url: is empty, so the PostgreSQL inside is used, which needs no --admin-url-env. Set KEEPSAKE__DATABASE__URL to the "
+            "external database's address, or leave the option out."
+        )
 
 
 def _named(loaded: Loaded) -> dict[str, str]:

@@ -126,9 +126,8 @@ def bring_in(
             agent = await value(connection, "SELECT agent_of(%s, %s, %s, %s, NULL, NULL)", (platform, realm, name, name))
         try:
             counts = await importing.load(parts.db, agent, data if isinstance(data, dict) else {})
-        except (importing.NotImported, KeyError, TypeError) as error:
-            why = str(error) if isinstance(error, importing.NotImported) else "it lacks what an export has"
-            raise StartError(f"{file}: cannot be brought in: {why}.") from error
+        except importing.NotImported as error:
+            raise StartError(f"{file}: cannot be brought in: {error}.") from error
         async with parts.db.agent(agent, everything=True) as connection:
             await views.note_act(connection, "memory import", "operator", agent, parts.now())
         shown = ", ".join(f"{number} {table}" for table, number in counts.items() if number)

@@ -211,23 +211,41 @@ def _variable(fault: ErrorDetails) -> str:
     return PREFIX + "__".join(str(part) for part in fault["loc"][:2]).upper()
 
 
+_PLAIN = {
+    "tuple_type": "must be a list, such as [a, b]",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_too_short": "must not be empty",
+    "time_parsing": 'must be a time of day, such as "21:00"',
+    "date_from_datetime_parsing": "must be a day, such as 2026-12-01",
+    "date_parsing": "must be a day, such as 2026-12-01",
+}
+"""What the library says in its own words, in ours, by its name for the fault."""
+
+
 def _line(fault: ErrorDetails, file: str) -> str:
     key = ".".join(str(part) for part in fault["loc"][:2])
     variable = _variable(fault)
     from_environment = any(name.upper() == variable for name in os.environ)
     where = f"the environment variable {variable}" if from_environment else file
     if fault["type"] == "extra_forbidden" and len(fault["loc"]) > 2:
-        inner = ".".join(str(part) for part in fault["loc"])
-        return f"{inner}: no such key. Remove it from {where}, or correct its name."
+        whole = ".".join(str(part) for part in fault["loc"])
+        return f"{whole}: no such key. Remove it from {where}, or correct its name."
     if fault["type"] == "extra_forbidden":
         known = set(keys()) if "." in key else set(_sections())
         return f"{key}: no such key{_guess(key, known)}. Remove it from {where}, or correct its name."
     if fault["type"] in ("model_type", "dict_type", "model_attributes_type"):
         return f"{key}: must be a section with keys below it. Correct it in {where}."
-    words = (
+    if fault["type"] == "missing":
+        return f"{'.'.join(str(part) for part in fault['loc'])}: is missing. Add it in {where}."
+    inner = ".".join(str(part) for part in fault["loc"] if part != "[key]")
+    words = _PLAIN.get(fault["type"]) or (
         fault["msg"]
         .removeprefix("Value error, ")
         .replace("Input should be", "must be")
+        .replace("String should", "must")
+        .replace("Tuple should", "must")
+        .replace(" after validation", "")
         .replace("a valid ", "a ")
         .replace("a integer", "a whole number")
         .replace("a string", "a text")
@@ -235,7 +253,7 @@ def _line(fault: ErrorDetails, file: str) -> str:
     words = re.sub(r", unable to parse.*|, got a number with a fractional part", "", words)
     if fault["type"] == "value_error" and "." not in key:
         return words  # a rule between keys names its key and remedy itself
-    return f"{key}: {words}. Correct it in {where}."
+    return f"{inner}: {words}. Correct it in {where}."
 
 
 def _one_line(faults: list[str]) -> str:
@@ -272,5 +290,5 @@ def _persona(name: str, home: Path) -> Persona:
 
 
 def _persona_fault(fault: ErrorDetails) -> str:
-    words = {"extra_forbidden": "no such key", "missing": "is missing"}.get(fault["type"])
+    words = {"extra_forbidden": "no such key", "missing": "is missing", **_PLAIN}.get(fault["type"])
     return words or fault["msg"].removeprefix("Value error, ").replace("Input should", "must").replace("String should", "must")

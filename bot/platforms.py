@@ -6,6 +6,7 @@ An adapter's library is imported only when its platform is asked for.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -154,6 +155,8 @@ def slack_manifest(loaded: Loaded, public_url: str) -> str:
     """The manifest of the Slack app, to paste."""
     from adapters.slack.manifest import manifest, printed
 
+    if public_url and not re.match(r"https://[^/\s]", public_url):
+        raise StartError("--url: must be an address that begins with https://, such as https://keepsake.example.com.")
     chosen = loaded.config.slack
     oauth = bool(_variable(chosen.client_id_env) and _variable(chosen.client_secret_env))
     url = public_url or (chosen.public_url if chosen.bind else "")

@@ -69,7 +69,7 @@ class Pressure:
             window = self.window()
             context = self._build(turn, giant)
             limits = self._thresholds(context)
-            warned = turn.state.warned or turn.state.paused  # nothing may be saved, so there is nothing to warn of
+            warned = turn.state.warned or turn.state.unkept  # nothing may be saved, so there is nothing to warn of
             if context.tokens < limits.warn or (warned and context.tokens < limits.flush):
                 return context
             if not warned:

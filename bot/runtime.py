@@ -37,6 +37,7 @@ from bot.keeping.retention import Retention
 from bot.pressure import Pressure
 from bot.running_turn import AgentSettings
 from bot.services import Services
+from bot.speaking.sections import Openers
 from bot.speaking.welcome import Welcome
 from bot.speaking.wiring import initiative_for, listening_for
 from bot.waiting import patiently
@@ -248,6 +249,12 @@ class Runtime:
         )  # fmt: skip
 
 
+def usual_settings(openers: Openers) -> dict[str, str]:
+    """The operator's choices that /settings shows beside a person's own."""
+    usual = {"quiet": f"{openers.quiet_from:%H:%M}-{openers.quiet_to:%H:%M}"}
+    return usual if openers.enabled else {**usual, "openers": "but my operator has it switched off"}
+
+
 def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awaitable[bool]]) -> Parts:
     """What commands need, from opened services."""
     about = {
@@ -259,7 +266,7 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
         replay=partial(deadletters.replay, services.db), data=services.loaded.data, erasure_key=services.erasure_key,
         operators=services.loaded.config.access.operators, about=about, now=now, admins=services.loaded.config.access.admins,
         admins_see_direct=services.loaded.config.access.admins_see_direct, wake=queue.defer_wake,
-        usual={"quiet": f"{services.loaded.config.openers.quiet_from:%H:%M}-{services.loaded.config.openers.quiet_to:%H:%M}"},
+        usual=usual_settings(services.loaded.config.openers),
         prices={name: Price(one.prompt, one.cached, one.completion) for name, one in services.loaded.config.budget.prices.items()},
     )  # fmt: skip
 

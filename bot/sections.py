@@ -4,7 +4,7 @@ import re
 from datetime import date
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
@@ -196,9 +196,13 @@ class ListeningIn(Section):
     threads: bool | None = None
 
 
-Ids = Annotated[
-    tuple[Annotated[str, BeforeValidator(str), Field(pattern=r"^\d{1,20}$")], ...], NoDecode, BeforeValidator(_listed)
-]
+def _digits(text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise ValueError("must be Discord's ids, which are digits (Developer Mode, Copy ID), and no names")
+    return text
+
+
+Ids = Annotated[tuple[Annotated[str, BeforeValidator(str), AfterValidator(_digits)], ...], NoDecode, BeforeValidator(_listed)]
 
 
 class Discord(Section):

@@ -3,15 +3,30 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 from pydantic_settings import NoDecode
 
 from bot.sections import Section, _listed
 
-Variable = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,63})?$")]
-SlackIds = Annotated[
-    tuple[Annotated[str, BeforeValidator(str), Field(pattern=r"^[A-Z][A-Z0-9]{1,30}$")], ...], NoDecode, BeforeValidator(_listed)
+
+def _shaped(pattern: str, must: str) -> AfterValidator:
+    """A text of a shape, with what is said of any other. The value is never quoted."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(must)
+        return text
+
+    return AfterValidator(check)
+
+
+Variable = Annotated[
+    str, _shaped(r"([A-Za-z_][A-Za-z0-9_]{0,63})?", "must be the name of an environment variable, never the token itself")
 ]
+SlackId = Annotated[
+    str, BeforeValidator(str), _shaped(r"[A-Z][A-Z0-9]{1,30}", "must be Slack's ids, such as C024BE91L, and no names")
+]
+SlackIds = Annotated[tuple[SlackId, ...], NoDecode, BeforeValidator(_listed)]
 
 Prompts = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=75)], ...], Field(max_length=4), NoDecode, BeforeValidator(_listed)
@@ -45,7 +60,9 @@ class Slack(Section):
     public_url: str = ""
     client_id_env: Variable = "SLACK_CLIENT_ID"
     client_secret_env: Variable = "SLACK_CLIENT_SECRET"
-    command: Annotated[str, Field(pattern=r"^/[a-z0-9_-]{1,31}$")] = "/keepsake"
+    command: Annotated[
+        str, _shaped(r"/[a-z0-9_-]{1,31}", "must be a slash and at most 31 small letters, digits, - and _, such as /keepsake")
+    ] = "/keepsake"
     mentions: bool = True
     threads: bool = True
     answer_in_thread: bool = True

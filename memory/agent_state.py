@@ -49,6 +49,11 @@ class AgentState:
     locale: str = ""
 
     @property
+    def unkept(self) -> bool:
+        """Nothing said or stored now is kept: memory is paused, or was when this turn began, whose words are still before its eyes."""
+        return self.paused or any(message.passing for message in self.queue)
+
+    @property
     def tz(self) -> tzinfo:
         """The person's time zone; UTC until it is known or when its name is not."""
         return zone_of(self.zone)
@@ -66,7 +71,7 @@ class AgentState:
 
     def with_messages(self, added: Sequence[Message]) -> AgentState:
         """The state after messages were appended."""
-        said = 0 if self.paused else sum(message.kind in messages.SEARCHABLE for message in added)
+        said = 0 if self.unkept else sum(message.kind in messages.SEARCHABLE for message in added)
         return replace(self, queue=(*self.queue, *added), recall_total=self.recall_total + said)
 
     def to_json(self) -> dict[str, Any]:

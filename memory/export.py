@@ -102,7 +102,7 @@ _PARTLY: Mapping[str, LiteralString] = {
       AND (conversation_id IS NULL OR conversation_id IN (SELECT id FROM conversations))""",
     "fetched": "turn_id IN (SELECT id FROM turns) AND (message_id IS NULL OR message_id IN (SELECT id FROM messages))",
     "memory_log_content": "log_id IN (SELECT id FROM memory_log)",
-    # Not the names of private places whose shared rows could be seen here.
+    # Not the names of private places whose shared rows could be seen here, if there were any.
     "places": """id IN (SELECT place_id FROM conversations UNION SELECT place_id FROM messages UNION SELECT place_id FROM working_context
       UNION SELECT place_id FROM passages UNION SELECT place_id FROM documents UNION SELECT place_id FROM timers)""",
 }  # fmt: skip

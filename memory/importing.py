@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
@@ -42,14 +43,32 @@ async def load(db: Database, agent: int, data: Mapping[str, Any]) -> dict[str, i
     """Bring an export into an agent, all of it or nothing. Returns how many rows of each table came in. Raises NotImported."""
     if data.get("format") != FORMAT:
         raise NotImported(f"this is no export of Keepsake's: its format is not {FORMAT}")
+    try:
+        return await _load(db, agent, data)
+    except (KeyError, TypeError, AttributeError, ValueError, psycopg.DataError, psycopg.IntegrityError) as error:
+        if isinstance(error, NotImported):
+            raise
+        # The class alone: what the database says quotes the row.
+        raise NotImported(f"it does not hold what an export holds ({type(error).__name__})") from None
+
+
+async def _load(db: Database, agent: int, data: Mapping[str, Any]) -> dict[str, int]:
     numbers: Numbers = {table: {} for table in ("places", "conversations", *TABLES)}
     async with db.bare() as connection:
+        await connection.execute("SELECT enter(%s, NULL, true)", (agent,))
+        mine = await (await connection.execute("SELECT platform, realm, user_id FROM identities")).fetchall()
+        theirs = [{name: each[name] for name in ("platform", "realm", "user_id")} for each in data.get("identities", ())]
+        if theirs and not any(each in theirs for each in mine):
+            raise NotImported("it is the export of somebody else; bring it in for one of the accounts that it names")
         for place in data.get("places", ()):
-            numbers["places"][place["id"]] = await value(
+            found = await value(
                 connection,
                 "SELECT import_place(%s, %s, %s, %s, %s, %s, %s)",
                 (*(place[name] for name in ("platform", "realm", "workspace", "external_id", "kind", "name")), agent),
             )
+            if found is None:
+                raise NotImported("one of its direct messages is somebody else's")
+            numbers["places"][place["id"]] = found
         await connection.execute("SELECT enter(%s, NULL, true)", (agent,))
         if await value(connection, "SELECT EXISTS (SELECT 1 FROM messages) OR EXISTS (SELECT 1 FROM working_context)"):
             raise NotImported("something is kept of that person already; an export comes in only where nothing is")

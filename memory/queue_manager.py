@@ -109,7 +109,7 @@ async def append(
 ) -> AgentState:
     """Append messages at the end of the queue; what the agent made itself has the visibility of what it was made from."""
     added = await messages.append(
-        connection, state.conversation, drafts, visibility=visibility or state.place.kind, at=at, turn=turn, passing=state.paused
+        connection, state.conversation, drafts, visibility=visibility or state.place.kind, at=at, turn=turn, passing=state.unkept
     )
     return state.with_messages(added)
 

@@ -41,6 +41,7 @@ from bot.commands import (
 from bot.commands.context import NOBODY, Asking, CommandRefused, Parts, ask, find_agent
 from bot.commands.paging import spelled
 from memory.db import value
+from memory.sanitise import clean
 
 __all__ = ["COMMANDS", "Asking", "Command", "CommandRefused", "Parts", "ask", "find_agent", "help_text", "run"]
 
@@ -60,14 +61,12 @@ class Command:
 
 async def _help(asking: Asking) -> str:
     everybody = not (asking.actor.operator or asking.actor.admin_of)
-    return help_text(asking.where.platform, admins=not everybody)
+    return help_text(asking.where.platform, admins=not everybody, about=asking.argument)
 
 
 COMMANDS: tuple[Command, ...] = (
     Command("/help", "this list", "/help", "help", _help),
-    Command(
-        "/memory view", "what I remember about you, with sources and dates; or one thing", "/memory view w3", "view", memory.view
-    ),
+    Command("/memory view", "what I remember about you, with sources and dates", "/memory view w3", "view", memory.view),
     Command(
         "/memory search",
         "look for something in everything we said and stored",
@@ -78,7 +77,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/memory why", "which memories stood behind my last answer here", "/memory why", "view", why.why),
     Command(
         "/memory forget",
-        "forget things by number, a search, a period, a place, or everything",
+        "forget one thing, a search, a period, or everything",
         "/memory forget m12",
         "forget",
         forgetting.forget,
@@ -102,7 +101,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/fresh", "begin a new conversation without forgetting", "/fresh", "fresh", conversation.fresh),
     Command(
         "/settings",
-        "your time zone, quiet hours, and whether I may write first",
+        "time zone, quiet hours, and whether I may write first",
         "/settings timezone Europe/Berlin",
         "settings",
         settings.settings,
@@ -131,11 +130,20 @@ BLOCKED = (
 )
 
 
-def help_text(platform: str, *, admins: bool = True) -> str:
-    """The commands in groups, one a line, with an example where it says more than the name."""
+def help_text(platform: str, *, admins: bool = True, about: str = "") -> str:
+    """The commands in groups, one a line, with an example where it says more than the name.
+
+    In the terminal the examples would break the lines: they come below them, and only for what is asked `about` (`/help memory`).
+    """
     rows = [(command.name, command.does, command.example) for command in COMMANDS if command.name != "/help"]
-    if platform == "console":
+    terminal, word = platform == "console", " ".join(about.split()).casefold().removeprefix("/")
+    if terminal:
         rows.append(QUIT)
+    asked = [
+        row for row in rows if word and word in row[0] and (admins or not row[0].startswith("/admin") or row[0] == "/admin who")
+    ]
+    if asked:
+        return "\n".join(f"{name}  {does}{f'{chr(10)}    {example}' if example != name else ''}" for name, does, example in asked)
     width = max(len(name) for name, _, _ in rows)
     lines = []
     for title, prefix in GROUPS:
@@ -143,8 +151,11 @@ def help_text(platform: str, *, admins: bool = True) -> str:
             rows = [row for row in rows if row[0] == "/admin who" or not row[0].startswith("/admin")]
         own = [row for row in rows if (row[0].startswith(prefix) if prefix else not row[0].startswith(("/memory", "/admin")))]
         lines += [title if admins or prefix != "/admin" else "Oversight"]
-        lines += [f"  {name:<{width}}  {does}{f' (e.g. {example})' if example != name else ''}" for name, does, example in own]
-    return "\n".join([*lines, "/help shows this list."])
+        for name, does, example in own:
+            lines.append(f"  {name:<{width}}  {does}{f' (e.g. {example})' if example != name and not terminal else ''}")
+    return "\n".join(
+        [*lines, "/help memory shows examples of those, /help forget of one." if terminal else "/help shows this list."]
+    )
 
 
 def find(line: str) -> tuple[Command | None, str]:
@@ -173,7 +184,7 @@ async def run(parts: Parts, person: Person, where: PlaceOf, line: str, *, made_f
 async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_for: str | None) -> str | Answer | None:
     if made_for is not None and not (verdict := may(Actor(person.author_id), "press", Target(made_for=made_for))).allowed:
         return verdict.why
-    line = line.strip()
+    line = clean(line).strip()
     if not line.startswith("/"):
         return None
     command, argument = find(line)

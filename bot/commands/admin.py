@@ -15,6 +15,8 @@ from memory.db import value
 from memory.sanitise import clean
 
 WHOM = "Say whom: {} @name, or as platform:realm:user."
+LONGEST_NAME = 200
+"""Characters of a name or an id."""
 DAYS = 30
 """Days that /admin usage reaches back."""
 WIPE = "This erases everything of {}, in every place. It cannot be undone. To go ahead: /admin memory delete {} yes"
@@ -92,6 +94,8 @@ async def _met_here(about: Asking) -> bool:
 async def _person(asking: Asking, word: str) -> Person:
     """`<@123>`, `@name`, `platform:realm:user` or a user's id of this platform."""
     where = asking.where
+    if not word.strip("@<>!:") or len(word) > LONGEST_NAME:
+        raise CommandRefused(WHOM.format("/admin memory view"))
     if found := re.fullmatch(r"<@!?([^|>]+)(?:\|[^>]*)?>", word):
         return Person(where.platform, where.realm, clean(found[1]), found[1])
     if word.count(":") >= 2:
@@ -104,6 +108,9 @@ async def _person(asking: Asking, word: str) -> Person:
             "SELECT * FROM people_called(%s, %s, %s)", (where.platform, where.realm, clean(word[1:]))
         )
         rows = await cursor.fetchall()
+    if not asking.actor.operator:
+        workspace = next(iter(asking.actor.admin_of), None)
+        rows = [row for row in rows if await _met_here(replace(asking, agent=row["agent_id"], place=None, workspace=workspace))]
     if len(rows) > 1:
         raise CommandRefused(f"Several people are called {word[:60]}. Name one by mentioning them, or as platform:realm:user.")
     user = rows[0]["user_id"] if rows else word[1:]
@@ -160,6 +167,10 @@ async def pause(asking: Asking) -> Answer:
     command = f"/admin pause{' off' if off else ''}"
     about: Asking | None = None
     if words[:1] != ["all"]:
+        if not words:
+            raise CommandRefused(
+                f"{WHOM.format('/admin pause')} /admin pause all pauses everybody, and `off` at the end ends either."
+            )
         about, _ = await whom(asking, "/admin pause")
     async with asking.parts.db.bare() as connection:
         cursor = await connection.execute("SELECT hold(%s, %s) AS agent", (about.agent if about else None, not off))

@@ -119,7 +119,7 @@ async def take_back(asking: Asking) -> Answer:
     verdict = asking.allowed("change")
     agent, _ = asking.known()
     word = asking.argument.strip()
-    if word and not word.isdecimal():
+    if word and not (word.isdecimal() and len(word) <= 18):
         raise CommandRefused("Say nothing, for the last change, or its number: /memory undo 17. /memory changes lists them.")
     async with asking.open(verdict) as connection:
         await lock(connection)

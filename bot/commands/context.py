@@ -138,7 +138,7 @@ async def person_named(db: Database, name: str) -> tuple[Person, int]:
     found = [people[name]] if name in people else [row for row in rows if row["user_id"] == name]
     if len(found) != 1:
         what = "is nobody the bot knows" if not found else "could be several people"
-        raise StartError(f"{brief_name(name)}: {what}. `bot users` lists them; name one as platform:realm:user.")
+        raise StartError(f"{brief_name(name)} {what}. `bot users` lists them; name one as platform:realm:user.")
     row = found[0]
     return Person(row["platform"], row["realm"], row["user_id"], row["user_id"]), int(row["agent_id"])
 

@@ -116,9 +116,7 @@ async def _erase(
     return await _seen_here(asking, connection, agent, verdict, also)
 
 
-async def _seen_here(
-    asking: Asking, connection: Connection, agent: int, verdict: Verdict, found: Sequence[Thing]
-) -> list[Thing]:
+async def _seen_here(asking: Asking, connection: Connection, agent: int, verdict: Verdict, found: Sequence[Thing]) -> list[Thing]:
     """Those that may be seen where it is asked: a channel does not name what came from a direct message."""
     if verdict.workspace is not None:
         return []
@@ -220,7 +218,7 @@ async def _place(asking: Asking, word: str, mark: str) -> Answer:
         await lock(connection)
         row = await _place_called(asking, connection, word)
         gone = await of_places(connection, [row["id"]])
-        shown = f"everything that came from {place_label(row['kind'], row['name'])}"
+        shown = f"everything that came from {'our ' if row['kind'] == 'direct' else ''}{place_label(row['kind'], row['name'])}"
         return await _many(asking, connection, verdict, gone, shown, f"/memory forget {word}", mark, (None, None, [row["id"]]))
 
 
@@ -346,7 +344,9 @@ async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
     assert role != "agent"
     person = asking.person
     while True:
-        erased = await erasures.erase(parts.db, parts.cache, parts.data, agent, actor=role, key=parts.erasure_key, now=parts.now())
+        erased = await erasures.erase(
+            parts.db, parts.cache, parts.data, agent, actor=role, key=parts.erasure_key, now=parts.now()
+        )
         if erased.removed.get("identities"):
             break
         # The agent was gone: erased by another request, or linked into another one that has it all.

@@ -102,22 +102,22 @@ async def _take(asking: Asking, code: str) -> Answer:
     return seen
 
 
-async def _who(asking: Asking) -> tuple[str, bool] | None:
-    """The other account in words, and whether this side has said yes; None when there is none."""
+async def _who(asking: Asking) -> tuple[str, bool, bytes] | None:
+    """The other account in words, whether this side has said yes, and the code's hash; None when there is none."""
     agent, _ = asking.known()
     async with asking.parts.db.bare() as connection:
         cursor = await connection.execute("SELECT * FROM link_seen(%s, NULL, %s)", (agent, asking.parts.now()))
         row = await cursor.fetchone()
     if row is None:
         return None
-    return f"{row['name'] or row['user_id']} ({row['platform']}:{row['realm']}:{row['user_id']})", bool(row["mine"])
+    return f"{row['name'] or row['user_id']} ({row['platform']}:{row['realm']}:{row['user_id']})", bool(row["mine"]), row["hash"]
 
 
 async def _seen(asking: Asking) -> Answer | None:
     other = await _who(asking)
     if other is None:
         return None
-    who, mine = other
+    who, mine, _ = other
     if mine:
         return Answer(WAITING.format(who=who), (Button("No, not me", "/link no", "danger"),))
     mark = _mark(who)
@@ -137,11 +137,11 @@ async def _answer(asking: Asking, *, yes: bool, mark: str) -> Answer:
     other = await _who(asking)
     if other is None:
         raise CommandRefused("The code was not taken in another account, or its ten minutes are over. /link gives a new one.")
-    who, _ = other
+    who, _, code = other
     if yes and mark != _mark(who):
         return await _seen(asking) or Answer(UNKNOWN)
     async with asking.parts.db.bare() as connection:
-        cursor = await connection.execute("SELECT * FROM link_answer(%s, NULL, %s, %s)", (agent, yes, asking.parts.now()))
+        cursor = await connection.execute("SELECT * FROM link_answer(%s, %s, %s, %s)", (agent, code, yes, asking.parts.now()))
         row = await cursor.fetchone()
         assert row is not None
         if row["need_wake"] and asking.parts.wake is not None:

@@ -18,6 +18,7 @@ USAGE = (
     "/settings cross on (or off)."
 )
 ZONE = "I do not know the time zone {}.{} Write it as in the list of IANA: /settings timezone Europe/Berlin."
+NAMELESS = "Say which time zone, as in the list of IANA: /settings timezone Europe/Berlin."
 QUIET = "Write the hours as 22:00-08:00, or off for none, or default for the usual ones: /settings quiet 22:00-08:00."
 ON, OFF = frozenset({"on", "yes"}), frozenset({"off", "no"})
 
@@ -53,9 +54,9 @@ def zone_called(name: str) -> str:
         return by_name[wanted]
     cities = sorted(each for each in known if each.rpartition("/")[2].casefold() == wanted)
     near = cities or difflib.get_close_matches(wanted, by_name, 1)
-    raise CommandRefused(
-        ZONE.format(name[:40] or "without a name", f" Did you mean {by_name.get(near[0], near[0])}?" if near else "")
-    )
+    if not wanted:
+        raise CommandRefused(NAMELESS)
+    raise CommandRefused(ZONE.format(name[:40], f" Did you mean {by_name.get(near[0], near[0])}?" if near else ""))
 
 
 def hours(text: str) -> tuple[time | None, time | None]:
@@ -140,7 +141,8 @@ async def _shown(asking: Asking) -> Answer:
         f"timezone: {row['zone'] or 'not known, so UTC'}; it is {_clock(asking.parts.now(), row['zone'])} there",
         f"quiet: {quiet_in_words(row['quiet_from'], row['quiet_to'], usual.get('quiet', ''))}",
         f"openers: {'on' if row['openers'] == 'yes' else 'off'}, I {'may' if row['openers'] == 'yes' else 'do not'} write first"
-        + (f", at most {row['daily_cap']} times a day" if row["daily_cap"] is not None and row["openers"] == "yes" else ""),
+        + (f", at most {row['daily_cap']} times a day" if row["daily_cap"] is not None and row["openers"] == "yes" else "")
+        + (f" ({usual['openers']})" if row["openers"] == "yes" and usual.get("openers") else ""),
         f"memory: {'paused' if row['paused'] else 'on'}",
     ]
     if row["accounts"] > 1:

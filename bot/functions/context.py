@@ -16,6 +16,8 @@ from memory.db import Connection
 from memory.embedding import QueryVector
 from memory.places import Visibility, strictest
 
+PAUSED = "The person has paused memory: nothing new may be stored. Do not try again; say so if they ask for it."
+
 
 class Refused(Exception):
     """A call that cannot be done; the text is written for the model and says what to do instead."""
@@ -69,8 +71,8 @@ class CallContext:
 
     def may_store(self) -> None:
         """Raises Refused while memory is paused."""
-        if self.state.paused:
-            raise Refused("The person has paused memory: nothing new may be stored. Do not try again; say so if they ask for it.")
+        if self.state.unkept:
+            raise Refused(PAUSED)
 
     def weigh(self, text: str, *, without: int | None = None) -> Decision:
         """What becomes of a text that is to be stored. `without`: the entry that it takes the place of. Raises Refused."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from bot.functions.context import CallContext, Refused
-from bot.keeping.consent import yes_or_no
-from bot.keeping.decision import Decision, Layer, Rules
+from bot.keeping.consent import unquoted, yes_or_no
+from bot.keeping.decision import Decision, Layer, Rules, content_words
 from memory import redaction
 
 WORDS = {
@@ -67,6 +67,11 @@ async def answer_memory_request(context: CallContext, request: int, agreed: bool
             "The person has not plainly said that in answer to your question. Ask again for a yes or no, or let it be."
             if said is None else "The person said the opposite."
         )  # fmt: skip
+    if agreed and not await _was_asked(context, row):
+        raise Refused(
+            "The yes may be to something else: your last message before it did not ask this. Ask again, naming what it is: "
+            f"{row['content']}"
+        )
     await context.connection.execute("DELETE FROM memory_requests WHERE id = %s", (request,))
     if not agreed:
         context.state = await redaction.redact(
@@ -94,12 +99,26 @@ async def answer_memory_request(context: CallContext, request: int, agreed: bool
     return await working_context.append(context, row["section"], row["content"], decision)
 
 
+async def _was_asked(context: CallContext, row: Mapping[str, Any]) -> bool:
+    """Whether what the bot said last before the yes was the question, or names what the question is about."""
+    answered = max(event.created_at for event in context.claim.events if event.kind == "message")
+    cursor = await context.connection.execute(
+        """SELECT turn_id, content FROM messages WHERE conversation_id = %s AND role = 'assistant' AND kind = 'message' AND created_at <= %s
+           ORDER BY position DESC LIMIT 1""",
+        (context.claim.conversation, answered),
+    )
+    last = await cursor.fetchone()
+    if last is None:
+        return False
+    return last["turn_id"] == row["turn_id"] or bool(content_words(last["content"]) & content_words(row["content"]))
+
+
 def _said_since(context: CallContext, asked: datetime) -> bool | None:
     """What the person answered in this turn, after the question: the last of their messages, or its first part."""
     if context.claim.origin != "person":
         return None
     texts = [_text(event.payload) for event in context.claim.events if event.kind == "message" and event.created_at > asked]
-    if not texts:
+    if not texts or not texts[-1].strip():
         return None
     whole = yes_or_no(texts[-1])
     if whole is not None:
@@ -110,4 +129,4 @@ def _said_since(context: CallContext, asked: datetime) -> bool | None:
 
 
 def _text(payload: Any) -> str:
-    return str(payload.get("text", ""))
+    return unquoted(str(payload.get("text", "")))

@@ -19,10 +19,15 @@ LONGEST = 5
 """Words of an answer that can still be plain."""
 
 
+def unquoted(text: str) -> str:
+    """A text without the lines that quote: somebody else's yes is no yes."""
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith(">"))
+
+
 def yes_or_no(text: str) -> bool | None:
     """What a short answer says; None where it is not plainly one of the two."""
     # Punctuation and signs go; letters with their marks stay, whatever the script.
-    plain = "".join(c if unicodedata.category(c)[0] not in "PS" or c == "'" else " " for c in level(text[:200]))
+    plain = "".join(c if unicodedata.category(c)[0] not in "PS" or c == "'" else " " for c in level(unquoted(text)[:200]))
     words = plain.split()
     if not words or len(words) > LONGEST:
         return None

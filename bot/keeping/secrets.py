@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_CARD = re.compile(r"(?<![\d.,])\d(?:[ -]?\d){12,18}(?![\d]|[.,]\d)")
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
+_CARD = re.compile(r"(?<![\d.,])\d(?:[ \u00a0\u2009\u202f-]?\d){12,18}(?![\d]|[.,]\d)")
+_IBAN = re.compile(
+    r"\b[A-Z]{2}\d{2}(?:[ \u00a0\u202f]?[A-Z0-9]{4}){2,7}(?:[ \u00a0\u202f]?[A-Z0-9]{1,4})?\b|\b[a-z]{2}\d{2}[a-z0-9]{11,30}\b"
+)
 _KEYS = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----)?"
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:(?:(?!-----BEGIN).)*?-----END [A-Z ]*PRIVATE KEY-----)?"
     r"|\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or|svcacct)?[-_]?[A-Za-z0-9_-]{16,}"
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}"
     r"|\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}"
@@ -22,9 +24,10 @@ _KEYS = re.compile(
     re.DOTALL,
 )
 _PASSWORD = re.compile(
-    r"(?i)\b(?:pass(?:word|phrase|code|wort)|pwd|kennwort|mot de passe|contrase(?:ñ|n)a|senha|pin(?:[- ](?:code|number|nummer))?|puk|api[- ]?key|"
+    r"(?i)\b(?:pass(?:word|phrase|code|wort)|pwd|kennwort|wachtwoord|has[łl]o|lösenord|şifre|пароль|"
+    r"mot de passe|contrase(?:ñ|n)a|senha|pin(?:[- ](?:code|number|nummer))?|puk|api[- ]?key|"
     r"secret[- ]key|access[- ]token|cvv|cvc)\b[^\n:=]{0,40}?\s*(?:\bis\b|\bist\b|\blautet\b|\best\b|\bes\b|\bé\b|[:=])\s*[\"'“„«`]?"
-    r"(?P<value>(?=[^\s\"'”“»`]*[\d!@#$%^&*_+=?-])[^\s\"'”“»`]{3,}|\d{3,8}\b)"
+    r"(?P<value>(?<=[\"“„«`])[^\s\"'”“»`](?:[^\n\"”“»`]{2,60})(?=[\"”“»`])|(?=[^\s\"'”“»`]*[\d!@#$%^&*_+=?-])[^\s\"'”“»`]{3,}|\d{3,8}\b)"
 )
 
 
@@ -64,7 +67,7 @@ def _luhn(written: str) -> bool:
 
 
 def _mod97(written: str) -> bool:
-    plain = written.replace(" ", "")
+    plain = re.sub(r"\s", "", written)
     if not 15 <= len(plain) <= 34:
         return False
     return int("".join(str(int(letter, 36)) for letter in plain[4:] + plain[:4])) % 97 == 1

@@ -48,6 +48,13 @@ class Consent(Section):
             )
         return notice
 
+    @field_validator("workspaces")
+    @classmethod
+    def _english_each(cls, workspaces: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        for texts in workspaces.values():
+            cls._english(texts)
+        return workspaces
+
 
 def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value

@@ -271,6 +271,8 @@ def _follow(view: View, results: Sequence[Result]) -> Answer:
         content = failed[-1].arguments.get("content")
         if content and "already" in failed[-1].text:
             return Answer(phrase("en", "already", str(content)))
+        if "paused memory" in failed[-1].text:
+            return Answer(phrase(rules.language_of(view.message), "paused"))
         told = re.sub(r"^\W*error:?\s*", "", failed[-1].text.strip(), flags=re.I).splitlines()
         return Answer(phrase(rules.language_of(view.message), "failed", told[0][:300] if told else "?"))
     return Answer(_noted(view, view.message) or "Done.")

@@ -31,6 +31,9 @@ _LEVELLED = str.maketrans(
     {"ß": "ss", "ł": "l", "ø": "o", "ı": "i", "’": "'", "‘": "'", "`": "'", "أ": "ا", "إ": "ا", "آ": "ا", "ى": "ي"}
 )
 _SENTENCES = re.compile(r"(?<=[.!?;\n。！？])\s*|\n+")
+_ASIDE = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
+"""Code, and lines that quote: hardly the person's own words of now."""
+_UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff]")
 LONGEST = 20_000
 """Characters that are looked at; of more, the beginning and the end."""
 
@@ -39,6 +42,13 @@ def recognise(text: str) -> Finding | None:
     """Whether the words of a person speak of harming themselves or of wanting to die; None: they do not. Sentence by sentence."""
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
+    own = _recognised(_ASIDE.sub("\n", text))
+    if own is None and _recognised("\n".join(_ASIDE.findall(text))):
+        return "perhaps"
+    return own
+
+
+def _recognised(text: str) -> Finding | None:
     found: Finding | None = None
     for sentence in _SENTENCES.split(level(text)):
         rest = _WORDS["figures"].sub(" , ", _WORDS["denied"].sub(" , ", sentence))
@@ -53,7 +63,7 @@ def recognise(text: str) -> Finding | None:
 
 def level(text: str) -> str:
     """Text in the one form that the patterns are written in: lower case, Latin letters without accents, plain apostrophes and blanks."""
-    lowered = unicodedata.normalize("NFKC", text).casefold().translate(_LEVELLED)
+    lowered = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold().translate(_LEVELLED)
     kept = _without_accents(lowered)
     return re.sub(r"[ \t\u00a0]+", " ", kept)
 

@@ -1,5 +1,6 @@
 """The sections of the configuration about speaking first: openers, care, schedules, welcomes. `config.yaml` explains every key."""
 
+import re
 from datetime import time
 from typing import Annotated
 
@@ -14,9 +15,27 @@ def _cron(fields: str) -> str:
     return fields
 
 
+def _schedule_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9_-]{1,40}", name):
+        raise ValueError("must be named by small letters, digits, _ and -, forty at most")
+    return name
+
+
 def _clock(value: object) -> object:
-    # YAML reads an unquoted 21:00 as a number of minutes.
-    return f"{value // 60:02}:{value % 60:02}" if isinstance(value, int) and 0 <= value < 1440 else value
+    # YAML reads an unquoted 21:00 as a number of minutes, of at least 60 (0:30 is a text); what is less was written as a bare hour.
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    if 0 <= value < 24:
+        return f"{value:02}:00"
+    if 60 <= value < 1440:
+        return f"{value // 60:02}:{value % 60:02}"
+    raise ValueError('must be a time of day in quotes, such as "21:00"')
+
+
+def _only_the_name(text: str) -> str:
+    if set(re.findall(r"\{(\w*)\}", text)) - {"name"}:
+        raise ValueError("may hold {name} between braces and nothing else")
+    return text
 
 
 Clock = Annotated[time, BeforeValidator(_clock)]
@@ -59,10 +78,10 @@ class CheckIn(Section):
 class Schedules(Section):
     """Check-ins by the operator, by name."""
 
-    entries: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")], CheckIn] = Field(default_factory=dict)
+    entries: dict[Annotated[str, AfterValidator(_schedule_name)], CheckIn] = Field(default_factory=dict)
 
 
 class Welcome(Section):
     """What newcomers of the places in discord.join_channels read there; empty: nothing."""
 
-    text: Annotated[str, Field(max_length=1500)] = ""
+    text: Annotated[str, Field(max_length=1500), AfterValidator(_only_the_name)] = ""

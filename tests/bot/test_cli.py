@@ -66,6 +66,8 @@ async def test_every_command_has_help_with_its_own_example(data: Path) -> None:
         (("run", "--only", "everything"), {}, "--only: there is no part everything"),
         (("bench", "nothing", "--data", "/"), {}, "bench: there is no nothing. There is:"),
         (("migrate",), {"KEEPSAKE__DATABASE__URL": "postgresql://keepsake_bot:a@h/d"}, "--admin-url-env"),
+        (("migrate", "--admin-url-env", "ADMIN_URL"), {}, "database.url: is empty"),
+        (("slack", "manifest", "--url", "keepsake.example.com"), {}, "--url: must be an address that begins with https://"),
         (
             ("backup", "--admin-url-env", "NOPE"),
             {"KEEPSAKE__DATABASE__URL": "postgresql://keepsake_bot:a@h/d"},
@@ -177,7 +179,7 @@ async def test_the_operators_day(data: Path) -> None:
 
     code, out, err = await run(data, "memory", "view", "nobody")
     assert code == 2
-    assert "nobody: is nobody the bot knows" in err
+    assert "bot: nobody is nobody the bot knows" in err
 
     code, out, err = await run(data, "memory", "export", "console::ada")
     assert code == 0, err
@@ -198,11 +200,11 @@ async def test_the_operators_day(data: Path) -> None:
     assert "If you write" not in out, "said to the operator, who is somebody else"
     assert (await run(data, "users"))[1].strip() == "Nobody yet."
 
-    code, out, err = await run(data, "memory", "import", written, "console::eve")
+    code, out, err = await run(data, "memory", "import", written, "console::ada")
     assert code == 0, err
     assert out.startswith("Brought in: ")
-    assert "Name: Ada" in (await run(data, "memory", "view", "eve"))[1]
-    code, out, err = await run(data, "memory", "import", written, "console::eve")
+    assert "Name: Ada" in (await run(data, "memory", "view", "ada"))[1]
+    code, out, err = await run(data, "memory", "import", written, "console::ada")
     assert code == 2
     assert "something is kept of that person already" in err
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from datetime import time
 from pathlib import Path
 
 import pytest
@@ -235,7 +236,33 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         ("engine:\n  debounce: 9\n", "engine.debounce_cap", "Raise it"),
         ("persona:\n  file: nowhere.yaml\n", "persona.file", "does not exist"),
         ("discord:\n  token_env: MTk4.G0.secret\n", "discord.token_env", "never the token itself"),
-        ("discord:\n  allow: [home]\n", "discord.allow", "Correct it"),
+        ("discord:\n  allow: [home]\n", "discord.allow", "must be Discord's ids"),
+        ("slack:\n  bot_token_env: xoxb-12-34\n", "slack.bot_token_env", "never the token itself"),
+        ("slack:\n  workspaces: [{app_token_env: A}]\n", "slack.workspaces.0.bot_token_env", "is missing"),
+        ("slack:\n  workspaces: ACME\n", "slack.workspaces: must be a list", "Correct it"),
+        ("slack:\n  command: keepsake\n", "slack.command: must be a slash", "/keepsake"),
+        ("slack:\n  deny: [general]\n", "slack.deny.0: must be Slack's ids", "C024BE91L"),
+        ("slack:\n  places: {C0: {mentions: maybe}}\n", "slack.places.C0.mentions: must be true or false", "Correct it"),
+        ("slack:\n  prompts: [a, b, c, d, e]\n", "slack.prompts: must have at most 4 items, not 5", "Correct it"),
+        ("slack:\n  bind: '3000'\n", "slack.bind: must be host:port", "Socket Mode"),
+        ("openers:\n  quiet_from: 25\n", "openers.quiet_from: must be a time of day", '"21:00"'),
+        ("openers:\n  quiet_from: noon\n", "openers.quiet_from: must be a time of day", '"21:00"'),
+        ("openers:\n  ask: ''\n", "openers.ask: must not be empty", "Correct it"),
+        ("schedules:\n  entries: {sun: {cron: '0 17 * *', purpose: x}}\n", "schedules.entries.sun.cron: must be five", "0 18"),
+        ("schedules:\n  entries: {sun: {cron: '0 17 * * sun'}}\n", "schedules.entries.sun.purpose: is missing", "Add it"),
+        (
+            "schedules:\n  entries: {Sun day: {cron: '0 17 * * sun', purpose: x}}\n",
+            "must be named by small letters",
+            "Correct it",
+        ),
+        ("care:\n  second_voice: perhaps\n", "care.second_voice: must be true or false", "Correct it"),
+        ("welcome:\n  text: 'Hi {nme}'\n", "welcome.text: may hold {name}", "Correct it"),
+        ("consent:\n  notice: {de: Hallo}\n", "consent.notice: must have a text under `en`", "empty"),
+        ("consent:\n  workspaces: {T1: {de: Hallo}}\n", "consent.workspaces: must have a text under `en`", "empty"),
+        ("keeping:\n  sensitive: [helth]\n", "keeping.sensitive.0: must be 'health'", "Correct it"),
+        ("retention:\n  mesages: 3\n", "retention.mesages: no such key (perhaps retention.messages", "correct its name"),
+        ("access:\n  admins: {'1': '2'}\n", "access.admins.1: must be a list", "Correct it"),
+        ("access:\n  admins_see_direct: soon\n", "access.admins_see_direct: must be a day", "2026-12-01"),
         ("discord:\n  places: {1: {mention: true}}\n", "discord.places.1.mention: no such key", "correct its name"),
         ("discord:\n  gateway: http://example.org\n", "discord.gateway", "wss://"),
         ("console:\n  user: a b\n", "console.user", "without blanks"),
@@ -251,6 +278,11 @@ def test_each_fault_names_the_key_and_the_remedy(text: str, key: str, remedy: st
     said = fault(tmp_path, text)
     assert key in said
     assert remedy in said
+
+
+def test_an_hour_without_quotes_is_that_hour(tmp_path: Path) -> None:
+    openers = load(written(tmp_path, "openers:\n  quiet_from: 21:30\n  quiet_to: 9\n")).config.openers
+    assert (openers.quiet_from, openers.quiet_to) == (time(21, 30), time(9))
 
 
 def test_several_faults_are_the_first_and_a_count(tmp_path: Path) -> None:
@@ -313,7 +345,7 @@ def test_an_empty_section_is_its_defaults(tmp_path: Path) -> None:
         ("character: kind\n", "persona.file: name: is missing"),
         ("name: A\ncharacter: b\nmood: c\n", "persona.file: mood: no such key"),
         ("name: A\ncharacter: b\nemergency:\n- when: x\n", "persona.file: emergency.0.say: is missing"),
-        ("name: A\ncharacter: b\nlanguages: English\n", "persona.file: languages: must be a valid tuple"),
+        ("name: A\ncharacter: b\nlanguages: English\n", "persona.file: languages: must be a list"),
     ],
 )
 def test_a_wrong_persona_is_a_line_too(text: str, said: str, tmp_path: Path) -> None:

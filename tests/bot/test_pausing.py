@@ -114,3 +114,24 @@ async def test_after_a_day_it_goes_by_itself(db: Database, urls: Urls) -> None:
         assert await everywhere(urls.owner, "Columbo") == []
         left = await d.rows("SELECT content FROM messages ORDER BY id")
         assert [row["content"] for row in left] == ["Hi", "Hello."]
+
+
+async def test_a_resume_during_a_turn_deletes_what_was_said_before_it_when_the_turn_ends(db: Database, urls: Urls) -> None:
+    async with dialogue(db, settings=SETTINGS) as d:
+        store = call("working_context_append", section="profile", content="Has a parrot called Columbo.")
+
+        async def resumed_meanwhile(_: object) -> object:
+            await pause(d, False)
+            return reply("Never said.")
+
+        d.model.add(
+            reply("Hello."), resumed_meanwhile, reply(None, store), reply("Columbo, a fine name."), reply("Which parrot?")
+        )
+        await d.hear("Hi")
+        await pause(d, True)
+        assert await d.hear(SECRET) == ["Columbo, a fine name."]
+        assert await d.entries() == []
+        assert await everywhere(urls.owner, "Columbo") == ["outbox"], "which is still to be sent"
+        assert [row["content"] for row in await d.rows("SELECT content FROM messages ORDER BY id")] == ["Hi", "Hello."]
+        await d.hear("What is my parrot called?")
+        assert "Columbo" not in seen(d.model.requests[-1])

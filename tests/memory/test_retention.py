@@ -10,9 +10,12 @@ import pytest
 from adapters.base import Person, Quote
 from bot.keeping.retention import ages
 from bot.keeping.sections import Retention
-from memory import retention
+from memory import log, retention
+from memory.cache import Cache
 from memory.db import Database, value
+from tests.bot.commands.test_forgetting import everywhere
 from tests.bot.dialogue import Dialogue, dialogue, seen
+from tests.conftest import Urls
 from tests.servers.model import call, reply
 
 QUOTE = Quote("console::bob", "Bob", "The ferry to Norderney leaves at nine", "context")
@@ -130,3 +133,27 @@ async def test_a_workspace_that_was_left_is_forgotten_after_its_grace(db: Databa
         await retention.apply(db, d.cache, cut, d.at + timedelta(days=31))
         assert [text for text in await contents(d) if text.startswith("In")] == ["In private", "In the garden"]
         await d.hear("Still here")
+
+
+async def test_what_goes_by_its_age_goes_from_the_log_too(db: Database, urls: Urls) -> None:
+    store = reply(
+        "Noted.", call("archival_storage_insert", content="The zebra Zora lives in Zagreb."), call("set_timer", purpose="feed Zora", in_minutes=1)
+    )  # fmt: skip
+    async with dialogue(db, store) as d:
+        await d.hear("The zebra Zora lives in Zagreb.")
+        # As /memory share does.
+        [message] = await d.rows("SELECT id, content, agent_id, place_id FROM messages WHERE role = 'user'")
+        agent, place = int(str(message["agent_id"])), int(str(message["place_id"]))
+        async with db.agent(agent, place) as connection:
+            await log.record(
+                connection, agent=agent, place=place, at=d.at, actor="person", action="/memory share", target="message",
+                target_id=int(str(message["id"])), before=str(message["content"]), after=str(message["content"]), row={"shareable": False},
+            )  # fmt: skip
+            await connection.execute("UPDATE timers SET due_at = NULL")
+            await connection.execute("UPDATE outbox SET state = 'sent'")
+        days = timedelta(days=1)
+        await retention.apply(
+            db, Cache(None), {"messages": days, "archival": days, "timers": days, "deliveries": days}, d.at + 3 * days
+        )
+        assert await everywhere(urls.owner, "Zora") == []
+        assert len(await d.rows("SELECT id FROM memory_log")) == 3

@@ -107,12 +107,14 @@ LANGUAGE sql SECURITY DEFINER STABLE AS $$
   GROUP BY 1 ORDER BY 4 DESC, 1
 $$;
 
--- The place of an import: as it is known, or made anew; what an old export says of a place that is known changes nothing.
+-- The place of an import: as it is known, or made anew; what an old export says of a place that is known changes nothing. Null: the direct
+-- message of somebody else, where nothing of this person's may ever be said.
 CREATE FUNCTION import_place(p_platform text, p_realm text, p_workspace text, p_external text, p_kind text, p_name text, p_agent bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE found bigint;
+DECLARE found bigint; owner bigint;
 BEGIN
-  SELECT id INTO found FROM places WHERE platform = p_platform AND realm = p_realm AND external_id = p_external;
+  SELECT id, owner_id INTO found, owner FROM places WHERE platform = p_platform AND realm = p_realm AND external_id = p_external;
+  IF owner <> p_agent THEN RETURN NULL; END IF;
   IF found IS NULL THEN
     INSERT INTO places (platform, realm, workspace, external_id, kind, name, owner_id)
       VALUES (p_platform, p_realm, p_workspace, p_external, p_kind, p_name, CASE WHEN p_kind = 'direct' THEN p_agent END) RETURNING id INTO found;
@@ -409,13 +411,25 @@ END $$;
 CREATE TRIGGER note_resumed AFTER UPDATE OF paused ON agents
   FOR EACH ROW WHEN (old.paused AND NOT new.paused) EXECUTE FUNCTION note_resumed();
 
+-- A turn that ran while its person resumed needed its own messages until here.
+CREATE FUNCTION note_turn_over() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF EXISTS (SELECT 1 FROM messages m JOIN agents a ON a.id = m.agent_id WHERE m.agent_id = new.agent_id AND m.passing AND NOT a.paused) THEN
+    PERFORM drop_passing(new.agent_id, 'infinity');
+    UPDATE agents SET version = version + 1 WHERE id = new.agent_id;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER note_turn_over AFTER UPDATE OF state ON turns
+  FOR EACH ROW WHEN (old.state = 'running' AND new.state <> 'running') EXECUTE FUNCTION note_turn_over();
+
 -- Retention -------------------------------------------------------------------------------------------
 
 -- Deletes of one kind what is older than a time, of at most p_agents people and p_rows rows of each, and skips people whose turn commits
 -- right now. Returns whose, how many rows, and whether it may be seen in their prompt. Nothing returned: nothing is left to do.
 CREATE FUNCTION retain(p_kind text, p_before timestamptz, p_agents integer, p_rows integer) RETURNS TABLE (agent_id bigint, removed bigint, seen boolean)
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE a bigint; t text; wanted text; more bigint;
+DECLARE a bigint; t text; wanted text; target text;
 BEGIN
   SELECT k.t, k.wanted, k.seen INTO t, wanted, seen FROM (VALUES
     ('messages', 'messages', 'created_at < $1 AND kind <> ''quote'' AND NOT passing', true),
@@ -449,9 +463,13 @@ BEGIN
       ELSIF p_kind IN ('quotes_derived', 'quotes_stored') THEN
         EXECUTE format('SELECT drop_repeated(ARRAY[$2], ''{}'', ARRAY(SELECT r.turn_id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3))', t, wanted)
           USING p_before, a, p_rows;
+      END IF;
+      -- The log repeats what it is about; that it was changed stays.
+      target := (jsonb_build_object('messages', 'message', 'working_context', 'working_context', 'passages', 'passage', 'timers', 'timer'))->>t;
+      IF target IS NOT NULL THEN
         EXECUTE format('DELETE FROM memory_log_content k USING memory_log l WHERE l.id = k.log_id AND l.agent_id = $2 AND l.target = $4 '
           'AND l.target_id = ANY (ARRAY(SELECT r.id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3))', t, wanted)
-          USING p_before, a, p_rows, CASE p_kind WHEN 'quotes_derived' THEN 'working_context' ELSE 'passage' END;
+          USING p_before, a, p_rows, target;
       END IF;
       EXECUTE format('DELETE FROM %1$I WHERE ctid = ANY (ARRAY(SELECT r.ctid FROM %1$I r WHERE r.agent_id = $2 AND %2$s LIMIT $3))', t, wanted)
         USING p_before, a, p_rows;

@@ -41,6 +41,7 @@ GRANT SELECT, INSERT, UPDATE ON openers TO keepsake_bot;
 ALTER TABLE timers DROP CONSTRAINT timers_kind_check;
 ALTER TABLE timers ADD CONSTRAINT timers_kind_check CHECK (kind IN ('reminder', 'follow_up', 'opener', 'schedule'));
 ALTER TABLE timers ADD COLUMN name text NOT NULL DEFAULT '', ADD COLUMN floating boolean NOT NULL DEFAULT true;
+UPDATE timers SET due_at = NULL WHERE kind IN ('opener', 'schedule');  -- planned anew, once each
 CREATE UNIQUE INDEX timers_planned ON timers (agent_id, kind, name) WHERE due_at IS NOT NULL AND kind IN ('opener', 'schedule');
 
 -- Agents whose zone changed and whose timers are to be reckoned anew. A row of its own instead of a change of the timers, because who

@@ -107,13 +107,13 @@ END $$;
 
 -- The other account of a code that was taken, for either side to look at; no row: none, over, or not theirs. p_hash null: their newest.
 CREATE FUNCTION link_seen(p_agent bigint, p_hash bytea, p_now timestamptz)
-RETURNS TABLE (platform text, realm text, user_id text, name text, mine boolean, others boolean)
+RETURNS TABLE (hash bytea, platform text, realm text, user_id text, name text, mine boolean, others boolean)
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
-  SELECT o.platform, o.realm, o.user_id, coalesce(i.display_name, ''), o.mine, o.others FROM (
-    SELECT l.taker_platform AS platform, l.taker_realm AS realm, l.taker_user AS user_id, l.agreed AS mine, l.taker_agreed AS others, l.until FROM links l
+  SELECT o.hash, o.platform, o.realm, o.user_id, coalesce(i.display_name, ''), o.mine, o.others FROM (
+    SELECT l.hash, l.taker_platform AS platform, l.taker_realm AS realm, l.taker_user AS user_id, l.agreed AS mine, l.taker_agreed AS others, l.until FROM links l
       WHERE l.agent_id = p_agent AND l.taker_id IS NOT NULL AND l.until > p_now AND (p_hash IS NULL OR l.hash = p_hash)
     UNION ALL
-    SELECT l.platform, l.realm, l.user_id, l.taker_agreed, l.agreed, l.until FROM links l
+    SELECT l.hash, l.platform, l.realm, l.user_id, l.taker_agreed, l.agreed, l.until FROM links l
       WHERE l.taker_id = p_agent AND l.until > p_now AND (p_hash IS NULL OR l.hash = p_hash)) o
   LEFT JOIN identities i ON i.platform = o.platform AND i.realm = o.realm AND i.user_id = o.user_id
   ORDER BY o.until DESC LIMIT 1

@@ -125,6 +125,7 @@ async def test_an_operators_pause_is_not_the_persons_to_end(desk: Opener) -> Non
         assert "not paused" in await one.type("/memory resume")
         # One's own pause outlives a pause of everybody.
         await one.type("/memory pause")
+        assert "/admin pause all pauses everybody" in await one.type("/admin pause", boss(one))
         assert "paused for 0 people" in await one.type("/admin pause all", boss(one))
         await one.type("/admin pause all off", boss(one))
         assert "I remember again" in await one.type("/memory resume")
@@ -169,3 +170,24 @@ async def test_everybody_can_read_who_sees_what(desk: Opener) -> None:
         assert "operators (console::boss): everything" in said
         assert "/admin memory" not in await one.type("/help")
         assert "/admin memory delete" in await one.type("/help", boss(one))
+
+
+async def test_an_admin_does_not_learn_who_is_known_in_another_workspace(desk: Opener) -> None:
+    async with desk(DONE, admins={"w": ["captain"]}) as one:
+        await one.talk.elsewhere("lounge", "public", workspace="another").hear("My dog is called Biscuit.")
+        lines = ("view {}", "export {}", "delete {}", "delete {} yes")
+        for line in (*(f"/admin memory {each}" for each in lines), "/admin usage {}"):
+            of_her = await one.type(line.format("console::ada"), root(one))
+            assert of_her == await one.type(line.format("console::nobody"), root(one)) == "I keep nothing of that person."
+        assert "admin" not in await one.type("/memory view"), "what was not done is not noted either"
+
+
+async def test_a_name_is_looked_for_in_the_admins_workspace_alone(desk: Opener) -> None:
+    async with desk(DONE, DONE, admins={"w": ["captain"]}) as one:
+        await one.talk.elsewhere("lounge", "public").hear("My dog is called Biscuit.")
+        namesake = one.talk.elsewhere("hall", "public", workspace="another", person=Person("console", "", "ada2", "Ada"))
+        await namesake.hear("My cat is called Tom.")
+        shown = await one.type("/admin memory view @Ada", root(one))
+        assert "Recall storage: 2 messages" in shown
+        for nobody in ("@", "::", "x" * 300):
+            assert "Say whom" in await one.type(f"/admin block {nobody}", root(one))

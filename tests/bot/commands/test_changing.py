@@ -128,3 +128,28 @@ async def test_a_correction_typed_in_private_stays_private(desk: Opener) -> None
         assert "counts as said here now" in said
         await group.hear("And now?")
         assert "ill" not in one.talk.model.requests[-1].contents("system")[0].split("# Working context")[1]
+
+
+async def test_an_undo_button_pressed_late_takes_back_its_own_change_alone(desk: Opener) -> None:
+    tuba = reply("Noted.", call("working_context_append", section="profile", content="Plays the tuba."))
+    async with desk(FACT, tuba) as one:
+        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear("I play the tuba.")
+        dog, music = [row["id"] for row in await one.talk.rows("SELECT id FROM working_context ORDER BY id")]
+        first = await one.press(f"/memory correct w{dog} Has two dogs.")
+        await one.press(f"/memory correct w{music} Plays the flute.")
+        await one.follow(first, "Undo")
+        assert await one.talk.entries() == [("profile", "Has a dog called Biscuit."), ("profile", "Plays the flute.")]
+
+
+async def test_a_forgetting_cannot_be_undone_and_hides_no_earlier_change(desk: Opener) -> None:
+    tuba = reply("Noted.", call("working_context_append", section="profile", content="Plays the tuba."))
+    async with desk(FACT, tuba) as one:
+        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear("I play the tuba.")
+        dog, music = [row["id"] for row in await one.talk.rows("SELECT id FROM working_context ORDER BY id")]
+        await one.type(f"/memory correct w{music} Plays the flute.")
+        await one.type(f"/memory forget w{dog}")
+        number = (await one.talk.rows("SELECT max(id) AS id FROM memory_log"))[0]["id"]
+        assert "cannot be undone" in await one.type(f"/memory undo {number}")
+        assert f"w{music} reads again: Plays the tuba." in await one.type("/memory undo")

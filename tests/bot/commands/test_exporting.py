@@ -5,8 +5,9 @@ import stat
 from pathlib import Path
 
 from adapters.base import PlaceOf
+from bot.commands.context import ask
 from memory.db import Database
-from memory.export import EXPORTED, LEFT_OUT, PLACES
+from memory.export import EXPORTED, LEFT_OUT, PLACES, collect
 from tests.bot.commands.conftest import Opener
 from tests.servers.model import call, reply
 
@@ -84,3 +85,14 @@ async def test_elsewhere_the_json_is_there_for_the_asking(desk: Opener) -> None:
         one.talk.place = PlaceOf("discord", "", "", "dm", "direct")
         await one.talk.hear("Hello there.")
         assert json.loads(await one.type("/memory export json"))["format"] == "keepsake-export-1"
+
+
+async def test_an_export_in_a_channel_names_no_private_place(desk: Opener, db: Database) -> None:
+    async with desk(DONE, DONE) as one:
+        await one.talk.elsewhere("layoffs", "private").hear("Hello.")
+        group = one.talk.elsewhere("lounge", "public")
+        await group.hear("Hello everybody.")
+        asking = await ask(one.parts, group.person, group.place, "")
+        async with asking.open(asking.allowed("export")) as connection:
+            tables = await collect(connection, partly=True)
+        assert [row["name"] for row in tables["places"]] == ["lounge"]

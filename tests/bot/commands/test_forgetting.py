@@ -1,5 +1,6 @@
 """/memory forget: one thing with what was made of it, or everything, with the proof."""
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
@@ -9,7 +10,8 @@ import pytest
 from psycopg import sql
 
 from adapters.base import Incoming
-from bot.commands import erasing
+from bot import commands
+from bot.commands import changing, erasing, forgetting, pausing, settings
 from bot.engine import inbox
 from memory.db import Database
 from tests.bot.commands.conftest import KEY, Opener
@@ -320,3 +322,44 @@ async def test_an_entry_leaves_the_reminder_of_its_turn_alone_and_a_message_does
         assert "water the roses" in await one.type("/memory view")
         assert "1 timer, 1 reply of mine" in await one.type(f"/memory forget m{message['id']}")
         assert await everywhere(urls.owner, "roses") == []
+
+
+async def test_a_channel_does_not_name_what_else_came_of_it_in_a_direct_message(desk: Opener) -> None:
+    looked = reply(
+        None, call("recall_storage_search", query="dog"),
+        call("working_context_append", request_heartbeat=True, section="profile", content="Is fond of retrievers."),
+    )  # fmt: skip
+    async with desk(DONE, looked, DONE) as one:
+        group = one.talk.elsewhere("lounge", "public")
+        await group.hear(f"My dog is called {WORD}.")
+        await one.talk.hear("Which dog do I have? Note that I am fond of retrievers.")
+        [message] = await one.talk.rows(
+            "SELECT id FROM messages WHERE content LIKE '%%called Biscuit%%' AND kind = 'message' AND role = 'user'"
+        )
+        said = await one.press(f"/memory forget m{message['id']}", group)
+        assert "may have come from it" not in said.text
+        assert said.buttons == ()
+
+
+async def test_everything_asked_for_twice_at_once_is_erased_once_and_said_so(desk: Opener, urls: Urls) -> None:
+    async with desk(FACT, DONE) as one:
+        await one.talk.hear(f"My dog is called {WORD}.")
+        said = await asyncio.gather(*[one.type("/memory forget everything yes") for _ in range(4)])
+        assert sum("Everything is erased" in each for each in said) == 1
+        assert sum("I know nothing about you yet" in each for each in said) == 3
+        assert await everywhere(urls.owner, WORD) == []
+
+
+async def test_whoever_is_erased_while_they_ask_gets_an_answer(desk: Opener) -> None:
+    """The asking found the agent, and then it was gone."""
+    async with desk(FACT, DONE) as one:
+        await one.talk.hear(f"My dog is called {WORD}.")
+        asked = [await commands.ask(one.parts, one.talk.person, one.talk.place, word) for word in ("w1", "w1 A cat.", "", "")]
+        shown = await commands.ask(one.parts, one.talk.person, one.talk.place, "")
+        await one.type("/memory forget everything yes")
+        late = (forgetting.forget, changing.correct, changing.take_back, pausing.pause)
+        for body, asking in zip(late, asked, strict=True):
+            with pytest.raises(commands.CommandRefused, match="I know nothing about you"):
+                await body(asking)
+        with pytest.raises(commands.CommandRefused, match="I know nothing about you"):
+            await settings.settings(shown)

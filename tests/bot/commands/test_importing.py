@@ -116,8 +116,9 @@ async def test_it_comes_in_only_where_nothing_is_kept_and_whole_or_not_at_all(de
             await importing.load(db, int(str(own["id"])), {"messages": []})
         async with db.bare() as connection:
             bob = await value(connection, "SELECT agent_of('console', '', 'bob', 'Bob', NULL, NULL)")
+        data = {**data, "identities": [], "places": [{**place, "external_id": "bob"} for place in data["places"]]}
         broken = {**data, "working_context": [{**data["working_context"][0], "section": "nonsense"}]}
-        with pytest.raises(Exception, match="working_context"):
+        with pytest.raises(importing.NotImported, match="CheckViolation"):
             await importing.load(db, bob, broken)
         async with db.agent(bob, everything=True) as connection:
             assert await value(connection, "SELECT count(*) FROM messages") == 0
@@ -137,3 +138,41 @@ async def test_what_an_old_export_says_of_a_place_changes_nothing(desk: Opener, 
         await importing.load(db, agent, data)
         async with db.agent(agent, everything=True) as connection:
             assert await value(connection, "SELECT kind FROM places WHERE external_id = 'lounge'") == "private"
+
+
+async def test_somebody_elses_export_does_not_come_in(desk: Opener, db: Database) -> None:
+    """Bob's reminders would be said in Ada's direct message."""
+    async with desk(reply("Set.", call("set_timer", purpose="water the roses", in_minutes=600))) as one:
+        await one.talk.hear("Remind me of the roses in ten hours.")
+        data = await exported(one)
+        async with db.bare() as connection:
+            bob = await value(connection, "SELECT agent_of('console', '', 'bob', 'Bob', NULL, NULL)")
+        with pytest.raises(importing.NotImported, match="export of somebody else"):
+            await importing.load(db, bob, data)
+        with pytest.raises(importing.NotImported, match="direct messages is somebody else's"):
+            await importing.load(db, bob, {**data, "identities": []})
+        async with db.agent(bob, everything=True) as connection:
+            assert await value(connection, "SELECT count(*) FROM timers") == 0
+            assert await value(connection, "SELECT count(*) FROM conversations") == 0
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [{"id": 1}],
+        [{"id": 1, "platform": "console\x00", "realm": "", "workspace": "", "external_id": "x", "kind": "public", "name": ""}],
+        [{"id": 1, "platform": "console\ud800", "realm": "", "workspace": "", "external_id": "x", "kind": "public", "name": ""}],
+        [{"id": 1, "platform": "console", "realm": "", "workspace": "", "external_id": "x", "kind": "nonsense", "name": ""}],
+        "nonsense",
+        7,
+    ],
+)
+async def test_what_only_looks_like_an_export_is_refused_in_words(db: Database, places: object) -> None:
+    async with db.bare() as connection:
+        agent = await value(connection, "SELECT agent_of('console', '', 'ada', 'Ada', NULL, NULL)")
+    with pytest.raises(importing.NotImported, match="does not hold what an export holds"):
+        await importing.load(db, agent, {"format": importing.FORMAT, "places": places})
+    with pytest.raises(importing.NotImported, match="does not hold what an export holds"):
+        await importing.load(
+            db, agent, {"format": importing.FORMAT, "messages": [{"conversation_id": 1, "position": 10**30}, places]}
+        )

@@ -10,6 +10,8 @@ import psycopg
 import pytest
 
 from adapters.base import Incoming, Person, PlaceOf
+from bot import commands
+from bot.commands import forgetting
 from bot.engine import inbox, turns
 from bot.engine.events import StaleTurn
 from memory.db import Database, value
@@ -49,6 +51,12 @@ async def linked(one: Desk, giver: Dialogue, taker: Dialogue) -> None:
 async def agent_of(db: Database, person: Person) -> int:
     async with db.bare() as connection:
         return int(await value(connection, "SELECT known_agent(%s, %s, %s)", (person.platform, person.realm, person.user_id)))
+
+
+async def agent_of_nobody(db: Database, person: Person) -> bool:
+    async with db.bare() as connection:
+        known = "SELECT known_agent(%s, %s, %s)"
+        return await value(connection, known, (person.platform, person.realm, person.user_id)) is None
 
 
 @asynccontextmanager
@@ -332,3 +340,14 @@ async def test_no_row_is_left_with_a_row_of_somebody_else(desk: Opener, db: Data
                 statement = f"SELECT count(*) FROM {table} t JOIN {parent} p ON p.id = t.{column} WHERE p.agent_id <> t.agent_id"
                 row = await (await connection.execute(statement.encode())).fetchone()
                 assert row == (0,), f"{table}.{column} names another agent's {parent}"
+
+
+async def test_an_erasure_that_a_link_overtakes_erases_all_the_same(desk: Opener, db: Database, urls: Urls) -> None:
+    """The account was found under its own agent, and by the time of the erasure another one had it all."""
+    async with both(desk) as (one, discord, slack):
+        asking = await commands.ask(one.parts, slack.person, slack.place, "everything yes")
+        await linked(one, slack, discord)
+        said = await forgetting.forget(asking)
+        assert "Everything is erased" in said.text
+        assert await everywhere(urls.owner, "cello") == []
+        assert await agent_of_nobody(db, SLACK)

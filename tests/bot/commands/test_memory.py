@@ -63,3 +63,18 @@ async def test_nobody_sees_somebody_elses_memory(desk: Opener) -> None:
         [entry] = await one.talk.rows("SELECT id FROM working_context")
         assert "There is no" in await one.type(f"/memory forget w{entry['id']}", bob)
         assert await one.talk.entries() != []
+
+
+async def test_what_no_database_holds_is_taken_out_of_a_line(desk: Opener) -> None:
+    async with desk(reply("Noted."), operators=("console::ada",)) as one:
+        await one.talk.hear("My dog is called Biscuit.")
+        lines = (
+            "/memory forget #{}",
+            "/memory search {}",
+            "/memory undo {}",
+            "/admin memory view @{}",
+            "/memory undo " + "9" * 5000,
+        )
+        for line in lines:
+            for odd in ("\x00", "\ud800", "a\x00b"):
+                assert await one.type(line.format(odd))

@@ -28,14 +28,24 @@ def test_names_and_arguments(line: str, name: str, rest: str) -> None:
 
 
 def test_every_command_is_in_the_help_with_its_example() -> None:
-    text = help_text("console")
+    text = help_text("discord")
     for command in COMMANDS:
         assert command.name in text
         assert command.does in text
         assert command.example in text
         assert find(command.example)[0] is command
-    assert "/quit" in text
-    assert "/quit" not in help_text("discord")
+    assert "/quit" in help_text("console")
+    assert "/quit" not in text
+
+
+def test_the_help_fits_a_terminal_and_shows_examples_of_what_is_asked_about() -> None:
+    text = help_text("console")
+    assert all(command.name in text and command.does in text for command in COMMANDS if command.name != "/help")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "/memory correct w3 Has a cat called Miso." in help_text("console", about="memory")
+    assert help_text("console", about="/memory forget").splitlines()[1:] == ["    /memory forget m12"]
+    assert help_text("console", about="nothing of the kind") == text
+    assert "/admin block" not in help_text("discord", about="block", admins=False)
 
 
 def test_the_help_is_in_groups_and_hides_what_is_not_for_everybody() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from bot.commands.context import CommandRefused
 from bot.commands.settings import hours, quiet_in_words, zone_called
+from bot.runtime import usual_settings
+from bot.speaking.sections import Openers
 from tests.bot.commands.conftest import Opener
 from tests.servers.model import reply
 
@@ -36,6 +38,8 @@ def test_zones_are_found_however_they_are_written() -> None:
         zone_called("Europe/Berlim")
     with pytest.raises(CommandRefused, match="I do not know"):
         zone_called("Utopia/Nowhere at all")
+    with pytest.raises(CommandRefused, match="^Say which time zone"):
+        zone_called(" ")
 
 
 async def test_settings_are_shown_changed_and_logged(desk: Opener) -> None:
@@ -61,6 +65,14 @@ async def test_settings_are_shown_changed_and_logged(desk: Opener) -> None:
         assert logged == [{"actor": "person", "action": "/settings"}] * 4
         assert "To change something" in await one.type("/settings volume 11")
         assert "no other account linked" in await one.type("/settings cross on")
+
+
+async def test_a_yes_that_the_operator_does_not_use_is_shown_as_that(desk: Opener) -> None:
+    assert "openers" not in usual_settings(Openers(enabled=True))
+    async with desk(DONE, usual=usual_settings(Openers())) as one:
+        await one.talk.hear("Hello.")
+        assert "operator" not in await one.type("/settings")
+        assert "openers: on, I may write first (but my operator has it switched off)" in await one.type("/settings openers on")
 
 
 async def test_a_pause_begins_and_ends(desk: Opener) -> None:

@@ -176,3 +176,49 @@ async def test_what_others_said_is_stored_by_their_name_or_not_at_all(db: Databa
         assert "Bob said this, not the person" in results(d.model.requests[1])[-1]
         assert await d.entries() == []
         assert await d.rows("SELECT author_id FROM passages") == [{"author_id": "console::bob"}]
+
+
+async def test_a_yes_to_another_question_is_no_yes_to_an_earlier_request(db: Database) -> None:
+    async with asked(db, reply("Do you like pizza?")) as (d, request):
+        await d.hear("What shall I eat?")
+        d.model.add(answer(True, request), reply("Noted, pizza. And may I remember your diabetes?"))
+        await d.hear("yes")
+        assert "may be to something else" in results(d.model.requests[-1])[-1]
+        assert await d.entries() == []
+        # Asked again, the yes is one.
+        d.model.add(answer(True, request))
+        await d.hear("yes")
+        assert await d.entries() == [("profile", FACT)]
+
+
+async def test_one_yes_is_for_the_last_of_two_questions(db: Database) -> None:
+    faith = "Goes to the mosque every Friday."
+    more = (
+        reply(None, call("working_context_append", section="profile", content=faith)),
+        reply("And the mosque on Fridays, may I?"),
+    )
+    async with asked(db, *more) as (d, request):
+        await d.hear("I go to the mosque every Friday")
+        both = (
+            call("answer_memory_request", request=request + 1, agreed=True),
+            call("answer_memory_request", request=request, agreed=True),
+        )
+        d.model.add(reply(None, *both), reply("Kept the one."))
+        await d.hear("yes")
+        assert await d.entries() == [("profile", faith)]
+
+
+@pytest.mark.parametrize("said", ["> yes", "> yes\nwho said that?"])
+async def test_a_quoted_yes_is_somebody_elses(db: Database, said: str) -> None:
+    async with asked(db) as (d, request):
+        d.model.add(answer(True, request), reply("I see."))
+        await d.hear(said)
+        assert "has not plainly said" in results(d.model.requests[-1])[-1]
+        assert await d.entries() == []
+
+
+async def test_a_yes_beneath_the_quoted_question_is_one(db: Database) -> None:
+    async with asked(db) as (d, request):
+        d.model.add(answer(True, request))
+        await d.hear("> May I remember that you have diabetes?\nyes, please do")
+        assert await d.entries() == [("profile", FACT)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -138,6 +139,10 @@ def test_the_kind_that_is_found_is_the_right_one(text: str, wanted: str) -> None
         ("token ghp_abcdefghijklmnopqrstuvwx", "key"),
         ("xoxb-1234567890-abcdefgh", "key"),
         ("AKIAIOSFODNN7EXAMPLE", "key"),
+        ("my card is 4111\u00a01111\u00a01111\u00a01111", "card number"),
+        ("iban: de89370400440532013000", "bank account"),
+        ("the wifi password is `correct horse battery staple`", "password"),
+        ("Пароль: qwerty123", "password"),
         ("-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----", "key"),
     ],
 )
@@ -160,6 +165,12 @@ def test_secrets_are_found_and_masked(text: str, kind: str) -> None:
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert secrets(text) == []
     assert masked(text) == text
+
+
+def test_a_hostile_text_is_looked_through_at_once() -> None:
+    begun = time.monotonic()
+    assert secrets("-----BEGIN PRIVATE KEY-----" * 3_700)
+    assert time.monotonic() - begun < 1, "not every beginning is looked at to the end"
 
 
 def test_layer_follows_length() -> None:

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from bot import rehearsal
+from bot.functions.context import PAUSED
 from bot.model.calls import FunctionSchema, parse_arguments
 from bot.model.client import ModelClient, ModelRejected, Reply
 
@@ -50,6 +51,7 @@ class Companion:
         self.archive: list[str] = []
         self.messages: list[dict[str, object]] = []
         self.made: list[str] = []
+        self.paused = ""
 
     async def say(self, text: str) -> str:
         """The reply to a message; `made` holds the functions that were called on the way."""
@@ -92,6 +94,8 @@ class Companion:
 
     def function(self, name: str, values: dict[str, Any]) -> str:
         match name:
+            case "working_context_append" if self.paused:
+                return self.paused
             case "working_context_append":
                 held = self.entries.setdefault(values["section"], [])
                 if values["content"] in held:
@@ -133,6 +137,14 @@ async def test_it_says_what_it_is_first_and_when_asked(companion: Companion) -> 
     assert "no language model" in await companion.say("Hello!")
     assert "language model" not in await companion.say("I like tea.")
     assert "no language model" in await companion.say("Are you a language model?")
+
+
+async def test_a_pause_is_told_to_the_person_and_not_as_to_a_model(companion: Companion) -> None:
+    await companion.say("Hello!")
+    companion.paused = f"Error: {PAUSED}"
+    said = await companion.say("I like tea.")
+    assert "Memory is paused" in said
+    assert "Do not try again" not in said
 
 
 async def test_a_fact_is_kept_corrected_and_forgotten(companion: Companion) -> None:

@@ -74,6 +74,8 @@ NOT = [
 ]  # fmt: skip
 
 PERHAPS = [
+    "```\nos.kill(os.getpid(), 9)  # kill myself\n```", "> I want to die\nWhat did he mean by that?",
+    "There's no reason to go on living", "I took all my pills",
     "In the book Werther kills himself: I want to die, he says", "I read a novel about a suicide",
     "Im Film sagt sie: ich will sterben",
     "I can't go on", "I might fall off and hurt myself", "There is no point in living", "I don't want to be here anymore",
@@ -96,6 +98,14 @@ def test_figures_of_speech_are_none(text: str) -> None:
 @pytest.mark.parametrize("text", PERHAPS)
 def test_what_may_mean_it_is_for_the_second_voice(text: str) -> None:
     assert recognise(text) == "perhaps"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["i dont wanna be alive anymore", "Ich hab keine Lust mehr zu leben", "I want to\u200b die", "> How are you?\nI want to die"],
+)
+def test_plain_words_hide_behind_nothing(text: str) -> None:
+    assert recognise(text) == "plain"
 
 
 def test_one_joke_does_not_hide_what_else_is_said() -> None:
