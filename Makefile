@@ -9,6 +9,8 @@ BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput s
 PROCESSES ?= measure_discord measure_slack soak_discord
 # Of the whole suite; `make test TESTS=tests/memory` for a part.
 TESTS ?= tests
+# Tests wait for processes more than they reckon: three at once also on two cores.
+WORKERS ?= $(shell test `getconf _NPROCESSORS_ONLN` -gt 3 && echo auto || echo 3)
 
 .PHONY: chat run setup test lint format bench lock clean help
 
@@ -39,7 +41,7 @@ $(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
 	@touch $@
 
 test: $(VENV)/.ready-dev ## run all tests
-	@$(BIN)/python -m pytest -n auto $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
 
 lint: $(VENV)/.ready-dev ## style, types, formatting
 	@$(BIN)/ruff check .
