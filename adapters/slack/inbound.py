@@ -12,6 +12,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -43,6 +44,8 @@ FOR_IDENTITY = 10.0
 """The same for who somebody is on Enterprise Grid: a guess would make a second agent."""
 LATE_FILES = 30.0
 REMEMBERED = 20_000
+AGAIN = (3.0, 12.0)
+"""Seconds after which a deletion is followed again: another process may be taking the message in just now, for at most `FOR_IDENTITY`."""
 LATE_MENTION = timedelta(hours=1)
 """How old a message may be that is edited to address the bot."""
 SPENT = "That was enough for today: I take no more messages of yours until tomorrow (UTC)."
@@ -95,9 +98,11 @@ class Inbound:
         self._strangers: set[str] = set()
         self._taking: dict[str, asyncio.Task[None]] = {}
         self._done: OrderedDict[str, bool] = OrderedDict()
+        self._deleted_keys: OrderedDict[str, None] = OrderedDict()
         self._threads: OrderedDict[str, None] = OrderedDict()
         self._background: set[asyncio.Task[None]] = set()
         self._turnstile = Turnstile()
+        self._ending = asyncio.Event()
         self.last_by: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Of each place, the last message that was taken there: its id and its author."""
 
@@ -197,6 +202,9 @@ class Inbound:
 
     async def _take(self, written: Written, key: str, room: Room, profile: asyncio.Future[Profile | None]) -> bool | None:
         """Whether its files were there; None when it was not taken."""
+        if key in self._deleted_keys:
+            self._count("slack_ignored_deleted")
+            return None
         decision = self._decision(written, room)
         if decision.kind == "ignore":
             self._count(f"slack_ignored_{decision.reason}")
@@ -359,12 +367,31 @@ class Inbound:
     async def _deleted(self, written: Written, before: Mapping[str, Any]) -> None:
         whole = {**before, "channel": written.channel, "channel_type": written.event.get("channel_type")}
         inner = replace(written, event=whole)
+        key = key_of(written.scope, written.channel, stamp(whole))
         async with self._turnstile.through((written.workspace.key, written.channel)):
+            # Slack tells what was not acknowledged again, also after its deletion.
+            self._deleted_keys[key] = None
+            while len(self._deleted_keys) > REMEMBERED:
+                self._deleted_keys.popitem(last=False)
             await self._change(inner, None)
         self._count("slack_deleted")
+        if key not in self._done and not self._settings.mark_deleted:
+            self._later(self._delete_again(inner))
+
+    async def _delete_again(self, written: Written) -> None:
+        """The deletion of what this process did not take in, for another that may have been at it; at once when this one ends."""
+        began = time.monotonic()
+        for after in AGAIN:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(began + after - time.monotonic()):
+                    await self._ending.wait()
+            await self._change(written, None)
+            if self._ending.is_set():
+                return
 
     async def settle(self, seconds: float) -> None:
         """Let what is being taken come to its end."""
+        self._ending.set()
         waiting = [*self._taking.values(), *self._background]
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=seconds)

@@ -159,6 +159,8 @@ class Streams:
             if isinstance(meant, TryLater):
                 raise meant from error
             log.info("a message could not be changed any more: %s", error_of(error))
+            if error_of(error) == "message_not_found":
+                growing = None  # somebody deleted it: a rest without its beginning would tell nobody anything
         self._count("slack_stream_repaired")
         text = harmless(outgoing.text)
         rest = text[len(growing.shown) :] if growing is not None and text.startswith(growing.shown) else text

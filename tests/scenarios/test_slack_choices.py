@@ -148,6 +148,16 @@ async def test_replies_grow_in_streams_and_are_repaired_when_the_stream_dies() -
             rest = await server.wait_for_message(hall, timeout=20)
             assert began.shown + rest.shown == shown
             server.faults.clear()
+            # One that somebody deleted meanwhile is said anew, from its beginning.
+            growing = Growing(reply(None, call("send_message", text=text)), shown=600)
+            model.add(growing)
+            ada.say(hall, "and deleted", thread=asked)
+            began = await server.wait_for_message(hall, streaming=True, timeout=20)
+            await growing.reached.wait()
+            server.actions.delete(began)
+            growing.release()
+            anew = await server.wait_for_message(hall, timeout=20)
+            assert text_of(anew) == shown
             # Without a thread there are no streams: the message grows by edits.
             growing = Growing(reply(None, call("send_message", text=text)), shown=600)
             model.add(growing)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scenarios.discord_bot import echo
-from tests.scenarios.slack_bot import POST, bot_on, slack_server
+from tests.scenarios.discord_bot import echo, said
+from tests.scenarios.slack_bot import POST, Bot, bot_on, slack_server
 from tests.servers.model import Gate, ScriptedModel, reply
 from tests.waiting import until
 
@@ -131,3 +131,43 @@ async def test_an_account_that_was_closed_is_not_written_to() -> None:
             gate.release()
             await bot.heard("undeliverable")
             assert len(server.calls_of(POST)) == before
+
+
+async def test_a_message_that_is_told_again_after_its_deletion_is_not_taken() -> None:
+    async with slack_server(retries=()) as server, ScriptedModel(policy=echo) as model:
+        acme = server.team("Acme")
+        ada = server.person("Ada", acme)
+        async with bot_on(server, model, acme) as bot:
+            await bot.exchange(ada.dm, lambda: ada.say(None, "hello"), "re: hello")
+            server.hub.deafen()
+            secret = ada.say(None, "secret")
+            unheard = server.delivered("message")[-1]
+            server.hub.cut()
+            ada.delete(secret)
+            await until(lambda: bot.counted("slack_deleted", above=0), timeout=30)
+            server.redeliver(unheard)
+            await until(lambda: bot.counted("slack_ignored_deleted", above=0), timeout=20)
+            await bot.exchange(ada.dm, lambda: ada.say(None, "and now?"), "re: and now?")
+            assert not any("secret" in said(request) for request in model.requests)
+
+
+async def test_a_deletion_that_overtakes_its_message_in_another_process_is_followed() -> None:
+    async with slack_server() as server, ScriptedModel(policy=echo) as model:
+        acme = server.team("Acme")
+        ada = server.person("Ada", acme)
+        async with bot_on(server, model, acme) as bot:
+            two = Bot(model, bot.data, dict(bot.settings), server=server, teams=bot.teams)
+            try:
+                await two.start()
+                # The two share one app's events in turn: one is still asking who Ada is when the other is told of the deletion.
+                server.faults.delay("users.info", 1.2)
+                ada.delete(ada.say(None, "secret"))
+                assert (await server.wait_for_message(ada.dm, timeout=20)).shown == "re: secret"
+
+                async def forgotten() -> bool:
+                    await bot.exchange(ada.dm, lambda: ada.say(None, "and now?"), "re: and now?")
+                    return "secret" not in said(model.requests[-1])
+
+                await until(forgotten, timeout=20)
+            finally:
+                await two.stop()
