@@ -128,11 +128,9 @@ class OutboxSender:
                 await self._settle(head, "state = 'sent', platform_id = %s", outcome)
             case Undeliverable():
                 log.warning("outbox row %d is undeliverable", head.id)
-                if not isinstance(outcome, Unreachable):
-                    await self._redirect(head)
+                # First, as the next row of the channel may go out as soon as this one is settled.
+                await (self._mark(head) if isinstance(outcome, Unreachable) else self._redirect(head))
                 await self._settle(head, "state = 'failed', last_error = %s", named(outcome))
-                if isinstance(outcome, Unreachable):
-                    await self._mark(head)
             case TryLater():
                 await self._settle(head, "state = 'waiting', not_before = %s", self._now() + timedelta(seconds=outcome.seconds))
             case _:
@@ -148,8 +146,7 @@ class OutboxSender:
 
     async def _mark(self, head: _Head) -> None:
         """Nothing more is tried until the person writes again, in no process."""
-        async with self._db.bare() as connection:
-            await connection.execute("SELECT mark_unreachable(%s, %s, %s)", (head.agent, head.place, self._now()))
+        await self._db.once("SELECT mark_unreachable(%s, %s, %s)", (head.agent, head.place, self._now()))
 
     async def _redirect(self, head: _Head) -> None:
         """What a timer made for a channel that is gone goes to the person's direct message, or has failed; never elsewhere."""
