@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typer.main import get_command
 from bot import cli
 from bot.embedded import Servers
 from tests.conftest import Urls
+from tests.folders import remove
 from tests.scenarios.terminal import environment, run
 from tests.servers.model import unused_port
 
@@ -27,7 +27,7 @@ def data() -> Iterator[Path]:
     top = Path(tempfile.mkdtemp(prefix="ks-cli-"))
     top.chmod(0o711)
     yield top / "data"
-    shutil.rmtree(top, ignore_errors=True)
+    remove(top)
 
 
 def command_lines() -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from bot.embedded import Servers, attach
 from bot.engine.events import Claim
 from memory.migrations import migrate
 from tests.bot.engine.world import Turns, working, world
+from tests.folders import remove
 from tests.waiting import until
 
 
@@ -24,7 +24,7 @@ def folder() -> Iterator[Path]:
     top = Path(tempfile.mkdtemp(prefix="ks-restart-"))
     top.chmod(0o711)
     yield top / "data"
-    shutil.rmtree(top, ignore_errors=True)
+    remove(top)
 
 
 def postmaster(folder: Path) -> int:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import aiohttp
 
+from tests.folders import remove
 from tests.servers.discord import Channel, DiscordServer, Message
 from tests.servers.model import Request, ScriptedModel, Step, call, reply, unused_port
 from tests.waiting import until
@@ -167,4 +167,4 @@ async def bot_on(server: DiscordServer, model: ScriptedModel, *, start: bool = T
             await bot.process.wait()
         if bot._reading is not None:
             await bot._reading
-        shutil.rmtree(top, ignore_errors=True)
+        remove(top)

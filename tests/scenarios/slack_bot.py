@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 import aiohttp
 
 from adapters.slack.manifest import manifest
+from tests.folders import remove
 from tests.scenarios.running_bot import RunningBot
 from tests.servers.model import ScriptedModel, unused_port
 from tests.servers.slack import Channel, Message, SlackServer, Team
@@ -102,7 +102,7 @@ async def bot_on(
         assert await bot.stop() in (0, 2), bot.lines
     finally:
         await bot.leave()
-        shutil.rmtree(top, ignore_errors=True)
+        remove(top)
 
 
 async def status_of(url: str) -> int:

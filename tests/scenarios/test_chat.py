@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import stat
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.folders import remove
 from tests.scenarios.terminal import environment, run, terminal
 from tests.servers.model import Gate, Request, ScriptedModel, Status, reply, unused_port
 
@@ -24,7 +24,7 @@ def data() -> Iterator[Path]:
     top = Path(tempfile.mkdtemp(prefix="ks-chat-"))
     top.chmod(0o711)
     yield top / "data"
-    shutil.rmtree(top, ignore_errors=True)
+    remove(top)
 
 
 async def test_is_remembered_after_leaving_and_coming_back(data: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.folders import remove
 from tests.scenarios.terminal import run
 
 
@@ -17,7 +17,7 @@ def data() -> Iterator[Path]:
     top = Path(tempfile.mkdtemp(prefix="ks-restored-"))
     top.chmod(0o711)
     yield top / "data"
-    shutil.rmtree(top, ignore_errors=True)
+    remove(top)
 
 
 async def test_a_restored_backup_has_the_erasures_applied_again(data: Path) -> None:

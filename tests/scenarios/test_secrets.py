@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.embedded import attach
+from tests.folders import remove
 from tests.scenarios.terminal import environment, run, terminal
 from tests.servers.model import Raw, Request, ScriptedModel, Status, Step, call, reply, unused_port
 
@@ -30,7 +30,7 @@ def data() -> Iterator[Path]:
     top = Path(tempfile.mkdtemp(prefix="ks-secrets-"))
     top.chmod(0o711)
     yield top / "data"
-    shutil.rmtree(top, ignore_errors=True)
+    remove(top)
 
 
 def troubled(request: Request) -> Step:
