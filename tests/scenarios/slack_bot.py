@@ -102,7 +102,7 @@ async def bot_on(
         assert await bot.stop() in (0, 2), bot.lines
     finally:
         await bot.leave()
-        remove(top)
+        remove(Path(top))
 
 
 async def status_of(url: str) -> int:

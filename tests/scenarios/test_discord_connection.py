@@ -148,7 +148,7 @@ async def test_a_first_connection_that_fails_is_tried_again(world: World) -> Non
     assert await world.bot.stop() == 0
     async with server.down("gateway"):
         before = len(world.bot.lines)
-        await world.bot.start(connected=False)
+        await world.bot.start(listening=False)
         await until(lambda: any("the connection to Discord ended" in line for line in world.bot.lines[before:]), timeout=30)
         assert await world.ready() == 503
         ada.say(text="at last")
@@ -167,7 +167,7 @@ async def test_an_edit_and_a_command_work_after_a_reconnection(world: World) -> 
 async def refused(world: World, **settings: str) -> list[str]:
     """What a bot says that ends by itself with exit code 2, without what it says at every start."""
     other = Bot(world.server, world.model, world.bot.data, {**world.bot.settings, **settings})
-    await other.start(connected=False)
+    await other.start(listening=False)
     assert await other.ended() == 2, other.lines
     return [line for line in other.lines if not line.startswith(("Starting", "Running")) and "discord.client" not in line]
 
