@@ -166,7 +166,7 @@ async def test_an_edit_and_a_command_work_after_a_reconnection(world: World) -> 
 
 async def refused(world: World, **settings: str) -> list[str]:
     """What a bot says that ends by itself with exit code 2, without what it says at every start."""
-    other = Bot(world.server, world.model, world.bot.data, {**world.bot.settings, **settings})
+    other = Bot(world.model, world.bot.data, {**world.bot.settings, **settings}, server=world.server)
     await other.start(listening=False)
     assert await other.ended() == 2, other.lines
     return [line for line in other.lines if not line.startswith(("Starting", "Running")) and "discord.client" not in line]
