@@ -288,6 +288,12 @@ class Log(Section):
     format: Literal["text", "json"] = "text"
 
 
+def is_host_and_port(text: str) -> bool:
+    """Whether a text names an address to listen at: `127.0.0.1:8080`, `[::1]:8080`."""
+    found = re.fullmatch(r"(?:[^\s:\[\]]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", text)
+    return found is not None and 0 < int(found[1]) < 65_536
+
+
 class Health(Section):
     """An address for probes and metrics."""
 
@@ -296,7 +302,6 @@ class Health(Section):
     @field_validator("bind")
     @classmethod
     def _address(cls, bind: str) -> str:
-        found = re.fullmatch(r"(?:[^\s:\[\]]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", bind)
-        if bind and not (found and 0 < int(found[1]) < 65_536):
+        if bind and not is_host_and_port(bind):
             raise ValueError("must be host:port, for example 127.0.0.1:8080, or empty for none")
         return bind

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 from pydantic_settings import NoDecode
 
-from bot.sections import Section, _listed
+from bot.sections import Section, _listed, is_host_and_port
 
 
 def _shaped(pattern: str, must: str) -> AfterValidator:
@@ -87,8 +87,7 @@ class Slack(Section):
     @field_validator("bind")
     @classmethod
     def _address(cls, bind: str) -> str:
-        found = re.fullmatch(r"(?:[^\s:\[\]]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", bind)
-        if bind and not (found and 0 < int(found[1]) < 65_536):
+        if bind and not is_host_and_port(bind):
             raise ValueError("must be host:port, for example 127.0.0.1:3000, or empty for Socket Mode")
         return bind
 
