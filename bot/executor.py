@@ -82,7 +82,7 @@ def plan(calls: Sequence[Call], used: Used, bounds: Bounds) -> list[Planned]:
             known = ", ".join(BY_NAME)
             planned.append(_faulty(call, None, f"There is no function {call.name[:60]!r}. There are: {known}."))
             continue
-        arguments = parse_arguments(call.arguments, function.schema)
+        arguments = parse_arguments(call.arguments, function.takes)
         if isinstance(arguments, CallFault):
             planned.append(_faulty(call, function, arguments.message))
             continue

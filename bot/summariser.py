@@ -10,7 +10,7 @@ from datetime import tzinfo
 from bot.keeping.secrets import masked
 from bot.model.client import ModelError, Reply, Usage
 from memory.fifo_queue import shorten
-from memory.main_context import label, local, package
+from memory.main_context import label, local, over, package
 from memory.messages import Message
 from memory.spending import OverBudget
 
@@ -38,7 +38,7 @@ def transcript(messages: Sequence[Message], zone: tzinfo, longest: int, count: C
 
     Without what others said near the person, which is kept for a time of its own and goes with its author, and without secrets.
     """
-    said = [m for m in messages if m.kind in ("message", "event", "monologue") and m.content]
+    said = [over(m) for m in messages if m.kind in ("message", "event", "monologue") and m.content]
     return [_line(message, zone, longest, count) for message in said]
 
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from memory.fifo_queue import shorten
+from memory.fifo_queue import answering, shorten
 from memory.messages import Message
 from memory.working_context import one_line
 
 ChatMessage = dict[str, Any]
 """One message of a chat-completions request."""
 
-MESSAGE_OVERHEAD = 5
-"""Tokens that a message costs beside its text (role, separators): 4 by OpenAI's cookbook, counted generously."""
+MESSAGE_OVERHEAD = 4
+"""Tokens that a message costs beside its text (role, separators), by OpenAI's cookbook."""
 CALL_OVERHEAD = 8
 """Tokens of a function's or a call's JSON punctuation."""
 NAME_LIMIT = 80
@@ -56,16 +56,17 @@ def label(name: str) -> str:
 
 
 def package(kind: str, **fields: Any) -> str:
-    """An event as the model reads it: one JSON object, so that no text can pretend to be another event."""
-    return json.dumps({"type": kind, **{k: v for k, v in fields.items() if v not in (None, "")}}, ensure_ascii=False)
+    """An event as the model reads it: one JSON object, so that no text can pretend to be another event. No kind: a message of the person."""
+    said = {"type": kind} | fields
+    return json.dumps({k: v for k, v in said.items() if v not in (None, "")}, ensure_ascii=False, separators=(",", ":"))
 
 
 def clock(at: datetime, zone: tzinfo, before: datetime | None) -> str:
-    """A time after another that is shown above: with the day when that is new, the minute alone in the same day, nothing in the same minute."""
+    """A time after that of the message above: with the day when that is new, else the minute, and nothing within the same ten minutes."""
     now, then = at.astimezone(zone), before.astimezone(zone) if before else None
     if then is None or then.date() != now.date() or then.utcoffset() != now.utcoffset():
         return local(at, zone)
-    return "" if f"{now:%H:%M}" == f"{then:%H:%M}" else f"{now:%H:%M}"
+    return "" if (now.hour, now.minute // 10) == (then.hour, then.minute // 10) else f"{now:%H:%M}"
 
 
 def render(message: Message, zone: tzinfo, place: str, *, giant: int, above: Message | None = None) -> ChatMessage:
@@ -89,7 +90,7 @@ def render(message: Message, zone: tzinfo, place: str, *, giant: int, above: Mes
     if message.kind == "message":
         known = above is not None and above.kind == "message" and above.author_name == message.author_name
         text = package(
-            "user_message",
+            "",
             **{"from": "" if known else label(message.author_name)},
             place="" if above else place,
             time=at,
@@ -102,6 +103,11 @@ def render(message: Message, zone: tzinfo, place: str, *, giant: int, above: Mes
     else:
         text = package(message.kind, time=at, message=content)
     return {"role": "user", "content": text}
+
+
+def over(message: Message) -> Message:
+    """A message as it is shown once its exchange is over: what a timed event brought along to be taken up has served."""
+    return replace(message, content=message.content.partition("\n")[0]) if message.kind == "event" else message
 
 
 def _arguments(raw: str, giant: int) -> str:
@@ -190,8 +196,9 @@ def build(
         ]
     rendered: list[ChatMessage] = []
     above: Message | None = None
-    for message in queue:
-        rendered.append(render(message, zone, place, giant=giant, above=above))
+    current = answering(queue).start
+    for index, message in enumerate(queue):
+        rendered.append(render(message if index >= current else over(message), zone, place, giant=giant, above=above))
         above = message if message.role == "user" else above
     fixed = (
         size(first, count) + size(last, count) + sum(count(json.dumps(s, ensure_ascii=False)) + CALL_OVERHEAD for s in schemas)

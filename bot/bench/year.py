@@ -111,6 +111,7 @@ class Year:
         self._chance = Random(self.seed)
         self._numbers = itertools.count()
         self._heap: list[tuple[datetime, int, str, int, Any]] = []
+        self._waiting: set[int] = set()
         self._initiative = Initiative(self.db, self.rules, count=self._count)
         self._engine = EngineSettings(burst=0)
 
@@ -164,6 +165,7 @@ class Year:
 
     async def _happens(self, at: datetime, what: str, life: Life, value: Any) -> None:
         if what == "turn":
+            self._waiting.discard(life.agent)
             await self._turn(at, life)
         elif what == "writes":
             await self._writes(at, life)
@@ -191,11 +193,11 @@ class Year:
     async def _tick(self, now: datetime) -> None:
         self.looks += await fire_due(self.db, now, self._initiative.on_due)
         rows = await (await self.owner.execute("SELECT DISTINCT agent_id FROM events WHERE status = 0")).fetchall()
-        waiting = {agent for _, _, what, agent, _ in self._heap if what == "turn"}
         for row in rows:
-            if row["agent_id"] not in waiting:
+            if row["agent_id"] not in self._waiting:
                 # Mostly at once; sometimes the model is away for hours.
                 delay = self._chance.choice((1, 2, 5, 20, 60, 9000)) if self._chance.random() < 0.3 else 1
+                self._waiting.add(row["agent_id"])
                 self._push(now + timedelta(seconds=delay), "turn", row["agent_id"])
 
     async def _turn(self, now: datetime, life: Life) -> None:

@@ -1,14 +1,15 @@
 """A function with docstring and annotations is its own schema.
 
 Every function's first parameter is the `CallContext`, which the model never sees. Each also takes `request_heartbeat` and a short
-`reason`, both with defaults, which the system instructions explain once for all; the executor reads those.
+`reason`, both with defaults, which the system instructions explain once for all; the executor reads those. The model is told of them
+where they say something: a reason where memory changes, a heartbeat where going on is not what a call is for.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_type_hints
 
 from pydantic import ConfigDict, create_model
@@ -18,13 +19,17 @@ from bot.model.calls import FunctionSchema
 # Only where they are keywords; an argument may be called so too, and is an object then.
 _LEFT_OUT = frozenset({"title", "default", "additionalProperties"})
 Kind = Literal["reply", "search", "write"]
+_UNTOLD: dict[Kind, tuple[str, ...]] = {"reply": ("reason",), "search": ("reason", "request_heartbeat"), "write": ()}
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
     """Something the model may call. `kind` decides the bounds it counts against and whether a heartbeat is its default."""
 
+    takes: FunctionSchema
+    """Everything it takes, by which calls are checked."""
     schema: FunctionSchema
+    """What the model is told of it."""
     run: Callable[..., Awaitable[str]]
     kind: Kind
 
@@ -43,8 +48,10 @@ def describe(run: Callable[..., Awaitable[str]], *, kind: Kind) -> Function:
     fields["request_heartbeat"] = (bool, False)
     fields["reason"] = (str, "")
     model = create_model(run.__name__, __config__=ConfigDict(extra="forbid"), **fields)
-    schema = _slim(model.model_json_schema())
-    return Function(FunctionSchema(run.__name__, " ".join((run.__doc__ or "").split()), schema), run, kind)
+    parameters = _slim(model.model_json_schema())
+    takes = FunctionSchema(run.__name__, " ".join((run.__doc__ or "").split()), parameters)
+    told = {name: schema for name, schema in parameters["properties"].items() if name not in _UNTOLD[kind]}
+    return Function(takes, replace(takes, parameters={**parameters, "properties": told}), run, kind)
 
 
 def _slim(schema: Any) -> Any:

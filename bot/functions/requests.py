@@ -53,7 +53,7 @@ async def ask(
 
 
 async def answer_memory_request(context: CallContext, request: int, agreed: bool) -> str:
-    """After the person said yes or no to your question whether you may remember something sensitive: store it, or take it back."""
+    """After the person's yes or no to your question about something sensitive: store it, or take it back."""
     # Here, as those modules ask through this one.
     from bot.functions import archival_storage, working_context
 

@@ -22,7 +22,7 @@ async def set_speaking_leave(
     quiet_from: Annotated[str, Field(description="22:00")] = "",
     quiet_to: str = "",
 ) -> str:
-    """Note whether you may write to the person first, only as they themselves just said; with the quiet hours they name."""
+    """Note whether you may write first, only as the person themselves just said; with the quiet hours they name."""
     _their_own_words(context)
     said = _plain_answer(context)
     if said is not None and said is not allowed:
@@ -45,7 +45,7 @@ async def set_speaking_leave(
 
 
 async def set_time_zone(context: CallContext, zone: Annotated[str, Field(description="IANA, such as Europe/Berlin.")]) -> str:
-    """Set the person's time zone: call once with what you infer, ask whether it is right, and call again when they confirmed."""
+    """Set the person's time zone: once as you infer it, then ask them, and again when they confirmed it."""
     _their_own_words(context)
     zone = zone.strip()
     if "/" not in zone and zone != "UTC" or not known_zone(zone):

@@ -165,7 +165,7 @@ def _entries(system: str) -> list[str]:
 
 def _event(text: str) -> Event | None:
     value = _json(text)
-    kind = value.get("type")
+    kind = value.get("type", "user_message" if isinstance(value.get("message"), str) else None)
     if not isinstance(kind, str):
         return None
     words = next((value[key] for key in ("message", "text", "reason", "purpose", "summary") if value.get(key)), "")

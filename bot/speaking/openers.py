@@ -20,7 +20,7 @@ ASK = {
     "opener": "Your own look whether to start a conversation. Take up one thing below that matters to the person now, as a friend would: "
     "short, specific, in their language, nothing that an earlier opener said, and one question at most. Call send_message, or "
     "stay_silent when nothing is worth it. Mention neither timers nor rules.",
-    "login": "The person has just come online. Say something first only if a thing below is worth it now: send_message, or stay_silent.",
+    "login": "Say something first only if a thing below is worth it now: send_message, or stay_silent.",
     "schedule": "A check-in that the operator set up: {purpose} Call send_message, or stay_silent when it does not fit now.",
     "follow_up": "A follow-up that you set yourself: {purpose} Call send_message, or stay_silent when it has become pointless.",
 }

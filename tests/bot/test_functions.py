@@ -206,10 +206,13 @@ async def test_an_impossible_timer_is_refused(db: Database, arguments: dict[str,
 
 def test_every_function_explains_itself_and_takes_a_heartbeat_and_a_reason() -> None:
     for function in ALL:
-        parameters = function.schema.parameters["properties"]
+        parameters, told = function.takes.parameters["properties"], function.schema.parameters["properties"]
         assert isinstance(parameters, dict)
+        assert isinstance(told, dict)
         assert len(function.schema.description) > 10
         assert {"request_heartbeat", "reason"} <= set(parameters), function.schema.name
+        assert set(parameters) - set(told) <= {"request_heartbeat", "reason"}, "everything else is told"
+        assert ("reason" in told) == (function.kind == "write")
         required = function.schema.parameters.get("required", [])
         assert isinstance(required, list)
         assert not {"request_heartbeat", "reason"} & set(required)

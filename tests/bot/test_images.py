@@ -32,7 +32,7 @@ async def test_every_pass_of_the_turn_shows_them_and_the_next_turn_does_not(db: 
         await d.agent.turn(await d.claim(await accept(d, "look", 2)))
         first, second = d.model.requests
         assert shown(first) == shown(second) == ["data:image/png;base64,0", "data:image/png;base64,1"]
-        assert '"name": "1.png"' in str(first.messages[-1]["content"])
+        assert '"name":"1.png"' in str(first.messages[-1]["content"])
         await d.hear("and now?")
         assert shown(d.model.requests[-1]) == []
         assert "base64" not in seen(d.model.requests[-1])

@@ -41,7 +41,7 @@ SETTINGS = EngineSettings(
 
 def answers(request: Request) -> object:
     """Saves, searches and answers, each word with the canary of whoever speaks."""
-    said = [message for message in request.contents("user") if '"user_message"' in message]
+    said = [message for message in request.contents("user") if '"type"' not in message]
     if not said:
         return reply("Yes?")  # their message was forgotten meanwhile
     canary = said[-1][said[-1].rindex("CANARY") :][:10]

@@ -20,7 +20,7 @@ POST = "POST /channels/{channel_id}/messages"
 
 def said(request: Request) -> list[str]:
     """The texts that people said themselves, oldest first."""
-    return [str(part["message"]) for part in parts(request, "user_message")]
+    return [str(part["message"]) for part in parts(request, None)]
 
 
 def quoted(request: Request) -> list[tuple[str, str]]:
@@ -28,13 +28,13 @@ def quoted(request: Request) -> list[tuple[str, str]]:
     return [(str(part["said_by"]), str(part.get("text"))) for part in parts(request, "quote")]
 
 
-def parts(request: Request, kind: str) -> list[dict[str, object]]:
-    """The packaged messages of a kind."""
+def parts(request: Request, kind: str | None) -> list[dict[str, object]]:
+    """The packaged messages of a kind; None: those of the person."""
     found = []
     for content in request.contents("user"):
         if content.startswith("{"):
             part = json.loads(content)
-            if part["type"] == kind:
+            if part.get("type") == kind:
                 found.append(part)
     return found
 
@@ -46,7 +46,7 @@ def echo(request: Request) -> Step:
         content = str(message.get("content"))
         if message.get("role") == "assistant":
             since = []
-        elif message.get("role") == "user" and content.startswith("{") and json.loads(content)["type"] == "user_message":
+        elif message.get("role") == "user" and content.startswith("{") and "type" not in json.loads(content):
             since.append(json.loads(content)["message"])
     last = since[-1] if since else ""
     if last.startswith("remember "):

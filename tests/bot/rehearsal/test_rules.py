@@ -207,7 +207,7 @@ def test_only_what_people_told_is_an_answer() -> None:
 
 
 def user(text: str) -> dict[str, object]:
-    return {"role": "user", "content": json.dumps({"type": "user_message", "from": "Ada", "message": text})}
+    return {"role": "user", "content": json.dumps({"from": "Ada", "message": text})}
 
 
 def wire(call_id: str, name: str, /, **arguments: object) -> dict[str, object]:

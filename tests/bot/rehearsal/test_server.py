@@ -59,7 +59,7 @@ class Companion:
         return await self.event("user_message", text)
 
     async def event(self, kind: str, text: str) -> str:
-        self.messages.append({"role": "user", "content": json.dumps({"type": kind, "message": text})})
+        self.messages.append({"role": "user", "content": json.dumps({"message": text} if kind == "user_message" else {"type": kind, "message": text})})
         self.made = []
         for _ in range(12):
             reply = await self.ask()
@@ -207,7 +207,7 @@ async def test_memory_pressure_saves_and_says_nothing(companion: Companion) -> N
 
 async def test_memory_pressure_does_not_swallow_the_message(companion: Companion) -> None:
     await companion.say("My name is Ada, and my cat weighs 4 kilos.")
-    companion.messages.append({"role": "user", "content": json.dumps({"type": "user_message", "message": "What is my name?"})})
+    companion.messages.append({"role": "user", "content": json.dumps({"message": "What is my name?"})})
     assert "Name: Ada" in await companion.event("alert", "Memory pressure: save what matters.")
     assert companion.made == ["archival_storage_insert"]
 
@@ -224,7 +224,7 @@ async def test_timers_are_set_listed_and_speak(companion: Companion) -> None:
 
 async def test_without_functions_it_answers_in_text(companion: Companion) -> None:
     companion.messages.append(
-        {"role": "user", "content": json.dumps({"type": "user_message", "message": "I like tea. What is xylem?"})}
+        {"role": "user", "content": json.dumps({"message": "I like tea. What is xylem?"})}
     )
     reply = await companion.ask("none")
     assert reply.text

@@ -468,7 +468,7 @@ async def test_a_login_is_an_event_only_where_an_opener_may_follow(db: Database)
         assert await d.initiative.wanted(*who, d.at)
         assert not await d.initiative.wanted("console", "", "ada", "elsewhere", d.at), "no such place"
         assert await d.hear("", kind="login") == ["Good to see you."]
-        assert "The person came online. The person has just come online." in seen(d.model.requests[1])
+        assert "The person came online. Say something first only if" in seen(d.model.requests[1])
         assert counts == {"login_no_leave": 3, "opener_model_call": 1, "login_said": 1}
         assert not await d.initiative.wanted(*who, d.at), "once a day"
         assert counts["login_cap"] == 1
