@@ -219,6 +219,7 @@ def main(data: Path) -> int:
             for budget, reserve in RESERVES.items():
                 if chats:
                     results.append((name, asyncio.run(run(running, chats, budget, reserve))))
+                    print(report(results[-1:]), flush=True)
     print(report(results))
     print("To beat (a simulation, LoCoMo): 13.7% and 74.0% at 4,000; 25.5% and 76.8% at 8,000.")
     return int(any(told.over for _, told in results))

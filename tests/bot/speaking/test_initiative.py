@@ -469,9 +469,14 @@ async def test_a_login_is_an_event_only_where_an_opener_may_follow(db: Database)
         assert not await d.initiative.wanted("console", "", "ada", "elsewhere", d.at), "no such place"
         assert await d.hear("", kind="login") == ["Good to see you."]
         assert "The person came online. Say something first only if" in seen(d.model.requests[1])
+        assert "Worth taking up" in seen(d.model.requests[1])
         assert counts == {"login_no_leave": 3, "opener_model_call": 1, "login_said": 1}
         assert not await d.initiative.wanted(*who, d.at), "once a day"
         assert counts["login_cap"] == 1
+        d.model.add(reply("You are welcome."))
+        await d.hear("Thanks")
+        assert "The person came online. Say something first only if" in seen(d.model.requests[2])
+        assert "Worth taking up" not in seen(d.model.requests[2]), "it has served"
 
 
 def test_the_costs_are_shown() -> None:
