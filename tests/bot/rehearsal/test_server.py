@@ -59,7 +59,12 @@ class Companion:
         return await self.event("user_message", text)
 
     async def event(self, kind: str, text: str) -> str:
-        self.messages.append({"role": "user", "content": json.dumps({"message": text} if kind == "user_message" else {"type": kind, "message": text})})
+        self.messages.append(
+            {
+                "role": "user",
+                "content": json.dumps({"message": text} if kind == "user_message" else {"type": kind, "message": text}),
+            }
+        )
         self.made = []
         for _ in range(12):
             reply = await self.ask()
@@ -223,9 +228,7 @@ async def test_timers_are_set_listed_and_speak(companion: Companion) -> None:
 
 
 async def test_without_functions_it_answers_in_text(companion: Companion) -> None:
-    companion.messages.append(
-        {"role": "user", "content": json.dumps({"message": "I like tea. What is xylem?"})}
-    )
+    companion.messages.append({"role": "user", "content": json.dumps({"message": "I like tea. What is xylem?"})})
     reply = await companion.ask("none")
     assert reply.text
     assert reply.calls == ()
