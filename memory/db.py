@@ -66,13 +66,15 @@ class Database:
         async with self.pool.connection() as connection:
             return await (await connection.execute(statement, parameters)).fetchall()
 
-    async def look(self, agent_id: int, place_id: int, statement: str, parameters: tuple[Any, ...] = ()) -> list[DictRow]:
+    async def look(
+        self, agent_id: int, place_id: int | None, statement: str, parameters: tuple[Any, ...] = (), *, everything: bool = False
+    ) -> list[DictRow]:
         """The rows that one statement sees as an agent at a place, in one round trip."""
         async with self.pool.connection() as connection:
             try:
                 async with connection.pipeline():
                     await connection.execute("BEGIN")
-                    await connection.execute("SELECT enter(%s, %s)", (agent_id, place_id))
+                    await connection.execute("SELECT enter(%s, %s, %s)", (agent_id, place_id, everything))
                     cursor = await connection.execute(statement, parameters)
                     await connection.execute("COMMIT")
                 return await cursor.fetchall()

@@ -37,7 +37,7 @@ FROM unembedded u JOIN messages m ON m.id = u.message_id
 UNION ALL
 SELECT u.message_id, u.passage_id, p.content, p.author_name
 FROM unembedded u JOIN passages p ON p.id = u.passage_id
-LIMIT %(limit)s"""
+LIMIT %s"""
 
 # The rows are locked against deletion, and only those are stored whose text is still the one that was embedded.
 _STORE = """
@@ -50,11 +50,13 @@ WITH given AS (
 ), both_kinds AS (
   SELECT * FROM standing UNION ALL SELECT * FROM archived
 ), done AS (
-  DELETE FROM unembedded u USING both_kinds b WHERE u.message_id = b.message_id OR u.passage_id = b.passage_id
+  DELETE FROM unembedded u USING both_kinds b WHERE u.message_id = b.message_id OR u.passage_id = b.passage_id RETURNING 1
+), stored AS (
+  INSERT INTO embeddings (agent_id, message_id, passage_id, model_id, embedding)
+  SELECT current_agent(), message_id, passage_id, %(model)s, vector::halfvec FROM both_kinds WHERE vector IS NOT NULL
+  ON CONFLICT DO NOTHING
 )
-INSERT INTO embeddings (agent_id, message_id, passage_id, model_id, embedding)
-SELECT current_agent(), message_id, passage_id, %(model)s, vector::halfvec FROM both_kinds WHERE vector IS NOT NULL
-ON CONFLICT DO NOTHING"""
+SELECT count(*) AS dealt_with FROM done"""
 
 _OUTDATED = "DELETE FROM embeddings WHERE model_id = %s AND (message_id = ANY (%s) OR passage_id = ANY (%s))"
 
@@ -132,13 +134,12 @@ class EmbeddingFiller:
     async def _fill_agent(self, agent: int) -> int:
         dealt_with = 0
         while True:
-            async with self._db.agent(agent, everything=True) as connection:
-                rows = await (await connection.execute(_TEXTS, {"limit": self._batch})).fetchall()
+            rows = await self._db.look(agent, None, _TEXTS, (self._batch,), everything=True)
             if not rows:
                 return dealt_with
             stored = await self._store(agent, rows, await self._vectors([spoken(row) for row in rows]))
             dealt_with += stored
-            if not stored:  # rows that cannot be stored now must not keep this loop spinning
+            if not stored or stored == len(rows) < self._batch:  # rows that cannot be stored now must not keep this loop spinning
                 return dealt_with
 
     async def _vectors(self, texts: list[str]) -> list[Vector]:
@@ -163,11 +164,11 @@ class EmbeddingFiller:
         ]
         ids = [[row[kind] for row in rows if row[kind] is not None] for kind in ("message_id", "passage_id")]
         async with self._db.agent(agent, everything=True) as connection:
-            waiting = "SELECT count(*) FROM unembedded"
-            before = await value(connection, waiting)
-            await connection.execute(_OUTDATED, (self._meaning.model, *ids))
-            await connection.execute(_STORE, {"rows": Jsonb(given), "model": self._meaning.model})
-            return int(before - await value(connection, waiting))
+            async with connection.pipeline():
+                await connection.execute(_OUTDATED, (self._meaning.model, *ids))
+                done = await connection.execute(_STORE, {"rows": Jsonb(given), "model": self._meaning.model})
+            row = await done.fetchone()
+            return int(row["dealt_with"]) if row else 0
 
     async def _rest(self, error: Exception) -> None:
         seconds = self._backoff[min(self._failures, len(self._backoff) - 1)]
