@@ -169,8 +169,12 @@ class Agent:
             events = await self._initiative.enriched(step.connection, claim, turn.state.tz, step.now)
             state = await queue_manager.append_events(step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed)
             drafts = await self._listening.first(step, state, heard)
-            state = await queue_manager.append(step.connection, state, drafts, at=step.now, turn=claim.turn)
+            state = await queue_manager.append(step.connection, state, self._named(drafts), at=step.now, turn=claim.turn)
         turn.state = state
+
+    def _named(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """With the bot's name as the author of what it says."""
+        return [replace(draft, author_name=self._settings.name) if draft.role == "assistant" else draft for draft in drafts]
 
     async def _load(self, claim: Claim) -> AgentState:
         return await agent_state.load(
@@ -244,7 +248,7 @@ class Agent:
                 log.warning("turn %d of agent %d ends in the apology: the model gave no reply", claim.turn, claim.agent)
             drafts = drafts_of(reply.calls, ran, outcome, said=call.said, apology=self._settings.apology)
             state = await queue_manager.append(
-                step.connection, call.state, drafts, at=now, turn=claim.turn, visibility=call.visibility
+                step.connection, call.state, self._named(drafts), at=now, turn=claim.turn, visibility=call.visibility
             )
             used = _after(turn.used, reply.usage, ran)
             step.passes, step.tokens = 1, reply.usage.prompt_tokens + reply.usage.completion_tokens
@@ -267,7 +271,7 @@ class Agent:
             if outcome.ending == "yield" and (question := await self._listening.asked(step, state)):
                 asked = [Draft("assistant", "message", question)]
                 state = await queue_manager.append(
-                    step.connection, state, asked, at=now, turn=claim.turn, visibility=call.visibility
+                    step.connection, state, self._named(asked), at=now, turn=claim.turn, visibility=call.visibility
                 )
             if outcome.ending in ("yield", "apologise"):
                 step.finish = "done"
@@ -284,7 +288,7 @@ class Agent:
         say = (line,) if line and turn.claim.addressed and not turn.replied else ()
         async with self._step(turn.claim, now) as step:
             drafts = [Draft("assistant", "message", text) for text in say]
-            state = await queue_manager.append(step.connection, turn.state, drafts, at=now, turn=turn.claim.turn)
+            state = await queue_manager.append(step.connection, turn.state, self._named(drafts), at=now, turn=turn.claim.turn)
             for text in say:
                 await step.reply(text, _reply_to(turn.claim), turn.stream.rows)
             step.finish = "done"

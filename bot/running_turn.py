@@ -36,6 +36,8 @@ class AgentSettings:
     refused_line: str
     spent_line: str
     """What a person hears once a day when the budget is spent."""
+    name: str = ""
+    """What the bot is called: what it said is found by its name, as what a person said is by theirs."""
     image_tokens: int = 1200
     """What a picture counts."""
     rules: Rules = Rules()

@@ -220,7 +220,7 @@ class Runtime:
             reply_reserve=config.context.reply_reserve, page_size=PAGE_SIZE, patience=PATIENCE,
             bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
             waiting_line=WAITING, apology=APOLOGY, refused_line=REFUSED, spent_line=SPENT, image_tokens=config.model.image_tokens,
-            rules=Rules(config.keeping.sensitive, config.keeping.answer_hours * 3600),
+            name=services.loaded.persona.name, rules=Rules(config.keeping.sensitive, config.keeping.answer_hours * 3600),
         )  # fmt: skip
         growing = {
             adapter.platform: adapter for adapter in self._adapters if isinstance(adapter, Streams) and adapter.pace is not None

@@ -1,7 +1,7 @@
 """`bot bench eviction --data PATH`: what the FIFO queue still holds at the end of a long conversation, and what one search brings back.
 
-Every LoCoMo conversation (snap-research/locomo) and a share of the Multi-Session Chats is told to a real agent, message by message,
-with 4k, 8k and 16k tokens of context. The first speaker is the person, the second one's words are what the scripted model says; where
+Every LoCoMo conversation (snap-research/locomo) and every Multi-Session Chat is told to a real agent, message by message,
+with 4k, 8k and 16k tokens of context. The first speaker is the person, the bot has the second one's name and says their words; where
 the second speaks unasked, a login wakes the agent and the model calls `send_message`. Every request is counted by the model's server
 with another tokenizer than the bot's.
 
@@ -36,9 +36,8 @@ from memory.search import Query
 
 RESERVES = {4_000: 400, 8_000: 700, 16_000: 1_500}
 """The budgets, each with its reply reserve, in tokens."""
-SHARE = 50
-"""Multi-Session Chats that are told unless ALL=1 is in the environment; which ones follows from the seed."""
 SEED = 1
+"""Which Multi-Session Chats are told when MSC in the environment says how many; without it, all are."""
 
 
 class Teller:
@@ -141,7 +140,7 @@ async def run(running: Servers, chats: Sequence[Chat], budget: int, reserve: int
     asked: list[tuple[Talk, Chat, dict[int, str]]] = []
     async with ModelServer(teller, sizes=sizes) as model, hand_driven(running, model, context=context) as (services, queue):
         for chat in chats:
-            talk = Talk(services, queue, f"{budget}-{chat.name}", chat.first)
+            talk = Talk(services, queue, f"{budget}-{chat.name}", chat.first, chat.second)
             ids = await tell(talk, teller, chat)
             told.messages += len(ids)
             told.flushes += talk.pressure.flushes
@@ -212,7 +211,8 @@ def _mean(shares: Sequence[float]) -> str:
 
 def main(data: Path) -> int:
     """Run on servers in a folder of their own. Returns the exit code: 1 when a request was over its budget."""
-    long, short = read(data, None if os.environ.get("ALL") == "1" else SHARE)
+    share = os.environ.get("MSC", "")
+    long, short = read(data, int(share) if share.isdigit() else None)
     results: list[tuple[str, Told]] = []
     with ground() as running:
         for name, chats in (("LoCoMo", long), ("MSC", short)):

@@ -63,6 +63,11 @@ class Chat:
     sessions: tuple[tuple[Turn, ...], ...]
     questions: tuple[Question, ...]
 
+    @property
+    def second(self) -> str:
+        """The one who stands for the bot; the first where nobody answers."""
+        return next((turn.speaker for session in self.sessions for turn in session if turn.speaker != self.first), self.first)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

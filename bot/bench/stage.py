@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -157,6 +157,7 @@ class Talk:
     queue: Queue
     user: str
     name: str = "Ada"
+    bot: str = "Mika"
     at: datetime = START
     agent: int = 0
     claimed: Claim | None = None
@@ -165,7 +166,7 @@ class Talk:
     _engine: EngineSettings = field(init=False)
 
     def __post_init__(self) -> None:
-        services, settings = self.services, settings_of(self.services)
+        services, settings = self.services, replace(settings_of(self.services), name=self.bot)
         count = partial(tokens.count, encoding=services.encoding)
         texts, persona = load(services.names.chat), services.loaded.persona
         self.pressure = WatchedPressure(

@@ -39,7 +39,7 @@ SETTINGS = AgentSettings(
     chat_model="gpt-4o", summary_model="gpt-4o", budget=16_000, warning=0.7, flush=1.0, evict=0.5, reply_reserve=1500,
     bounds=Bounds(passes=24, memory_calls=16, memory_writes=8, seconds=300, tokens=1_000_000), page_size=10, spent_line="Enough for today.",
     patience=timedelta(seconds=30), waiting_line="This takes longer.", apology="Sorry, I could not answer.",
-    refused_line="I cannot answer that.",
+    refused_line="I cannot answer that.", name="Mika",
 )  # fmt: skip
 
 
