@@ -41,8 +41,8 @@ from bot.model.client import (
     Usage,
 )
 from bot.model.processor import Processor
-from bot.pressure import Pressure, record_usage
-from bot.running_turn import AgentSettings, RunningTurn
+from bot.pressure import Pressure
+from bot.running_turn import AgentSettings, RunningTurn, record_usage
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Heard, Listening
 from bot.streaming import Stream
@@ -63,6 +63,10 @@ NAME_LIMIT = 64
 """Characters of a function's name that endpoints take."""
 REBUILDS = 5
 """How often one pass is made again because its prompt had become stale."""
+
+
+class Overtaken(Exception):
+    """What a timed turn would say may not go out any more: the person wrote meanwhile, or something else stands against it now."""
 
 
 class Agent:
@@ -119,26 +123,34 @@ class Agent:
         if admitted is None:
             return
         claim, turn = admitted, await self._begin(admitted)
-        while not await self._stable(turn, self._pass):
-            if await turns.cancelled(self._db, claim):
-                raise TurnCancelled
+        try:
+            while not await self._stable(turn, self._pass):
+                if await turns.cancelled(self._db, claim):
+                    raise TurnCancelled
+        except Overtaken:
+            await self._drop(turn.claim, [event.id for event in turn.claim.events])
+            return
         await agent_state.store(self._cache, turn.state, claim.fence.version, claim.fence.policy_version)
 
     async def _admitted(self, claim: Claim) -> Claim | None:
         """The claim without the timed events that may not be acted on any more; None: nothing is left, and the turn is over."""
         if claim.origin != "timed" or claim.replied:
             return claim
+        gone = await self._initiative.refused(claim, self._clock())
+        if gone:
+            claim = await self._drop(claim, gone)
+        return claim if claim.events else None
+
+    async def _drop(self, claim: Claim, gone: Sequence[int]) -> Claim:
+        """The claim without events that may not be acted on; what waits for a better time is put off with it."""
         for _ in range(REBUILDS):
             now = self._clock()
-            gone = await self._initiative.refused(claim, now)
-            if not gone:
-                return claim
             try:
-                claim = await turns.drop(self._db, claim, gone, now=now)
+                return await turns.drop(
+                    self._db, claim, gone, now=now, also=partial(self._initiative.put_off, claim=claim, events=gone, now=now)
+                )
             except ContextChanged:
                 claim = await turns.refresh(self._db, claim)
-                continue
-            return claim if claim.events else None
         raise TryAgainLater("memory kept changing before the turn")
 
     async def _begin(self, claim: Claim) -> RunningTurn:
@@ -255,12 +267,12 @@ class Agent:
             step.memory_calls = used.memory_calls - turn.used.memory_calls
             step.memory_writes = used.memory_writes - turn.used.memory_writes
             step.nudged = outcome.ending == "nudge"
-            await record_usage(step.connection, claim, "chat", reply.model or self._settings.chat_model, reply.usage, now)
+            record_usage(step, "chat", reply.model or self._settings.chat_model, reply.usage)
             for model, cost in spent:
-                await record_usage(step.connection, claim, "filter", model, cost, now)
+                record_usage(step, "filter", model, cost)
             if claim.origin == "timed":
                 if say and not await self._initiative.may_send(step.connection, claim, now):
-                    raise TurnCancelled  # the person wrote meanwhile, or something else stands against it now
+                    raise Overtaken
                 self._initiative.note(step, said=bool(say))
             begun = turn.stream.rows if say else ()
             for text in say:

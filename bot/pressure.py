@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from bot.engine import turns
-from bot.engine.events import Claim
 from bot.functions import SCHEMAS
-from bot.model.client import Reply, Usage
+from bot.model.client import Reply
 from bot.model.margin import Margin
 from bot.model.processor import Processor
 from bot.persona import Persona
 from bot.prompts import Prompts
-from bot.running_turn import AgentSettings, RunningTurn
+from bot.running_turn import AgentSettings, RunningTurn, record_usage
 from bot.summariser import Summary, summarise
-from memory import fifo_queue, main_context, queue_manager, usage, working_context
-from memory.db import Connection, Database
+from memory import fifo_queue, main_context, queue_manager, working_context
+from memory.db import Database
 from memory.main_context import MainContext, local, package
 from memory.messages import Message
 from memory.working_context import Entry
@@ -115,7 +114,7 @@ class Pressure:
             state = await queue_manager.flush(
                 step.connection, turn.state, evicted, summary.text, tail=summary.tail, at=now, turn=turn.claim.turn
             )
-            await self._record(step.connection, turn.claim, summary, now)
+            self._record(step, summary)
         turn.state = state
         return True
 
@@ -127,7 +126,7 @@ class Pressure:
             state = await queue_manager.resummarise(
                 step.connection, turn.state, made_from, summary.text, tail=summary.tail, at=now, turn=turn.claim.turn
             )
-            await self._record(step.connection, turn.claim, summary, now)
+            self._record(step, summary)
         turn.state = state
 
     async def _summary(self, turn: RunningTurn, evicted: int) -> tuple[Summary, list[Message]]:
@@ -147,9 +146,9 @@ class Pressure:
         )  # fmt: skip
         return summary, leaving
 
-    async def _record(self, connection: Connection, claim: Claim, summary: Summary, now: datetime) -> None:
+    def _record(self, step: turns.Step, summary: Summary) -> None:
         for used in summary.usages:
-            await record_usage(connection, claim, "summary", self._settings.summary_model, used, now)
+            record_usage(step, "summary", self._settings.summary_model, used)
 
     async def overflowed(self, turn: RunningTurn, context: MainContext) -> bool:
         """The endpoint refused a prompt as too long in spite of the count: flush and learn. False when there is nothing left to try."""
@@ -177,11 +176,3 @@ class Pressure:
     def _images(self, turn: RunningTurn) -> Sequence[Mapping[str, str]]:
         """As many of the turn's pictures as leave half of the window to everything else."""
         return turn.images[: self.window() // 2 // max(1, self._settings.image_tokens)]
-
-
-async def record_usage(connection: Connection, claim: Claim, purpose: str, model: str, used: Usage, now: datetime) -> None:
-    """Note what one model call of a turn cost."""
-    await usage.record(
-        connection, agent=claim.agent, turn=claim.turn, purpose=purpose, model=model, prompt=used.prompt_tokens,
-        cached=used.cached_tokens, completion=used.completion_tokens, at=now,
-    )  # fmt: skip

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bot.engine.events import Claim
+from bot.engine.turns import Step
 from bot.executor import Bounds, Used
 from bot.keeping.decision import Rules
+from bot.model.client import Usage
 from bot.streaming import Stream
+from memory import usage
 from memory.agent_state import AgentState
 
 IMAGES = 4
@@ -60,3 +63,12 @@ class RunningTurn:
     def images(self) -> tuple[Mapping[str, str], ...]:
         """The pictures that came with the events of this turn, the newest if there are too many."""
         return tuple(image for event in self.claim.events for image in event.payload.get("images", ()))[-IMAGES:]
+
+
+def record_usage(step: Step, purpose: str, model: str, used: Usage) -> None:
+    """Note what one model call of a turn cost, with the end of the step."""
+    statement, parameters = usage.entry(
+        agent=step.claim.agent, turn=step.claim.turn, purpose=purpose, model=model, prompt=used.prompt_tokens,
+        cached=used.cached_tokens, completion=used.completion_tokens, at=step.now,
+    )  # fmt: skip
+    step.later(statement, parameters)

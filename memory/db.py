@@ -66,10 +66,10 @@ class Database:
         async with self.pool.connection() as connection:
             return await (await connection.execute(statement, parameters)).fetchall()
 
-    async def look(
+    async def as_agent(
         self, agent_id: int, place_id: int | None, statement: str, parameters: tuple[Any, ...] = (), *, everything: bool = False
     ) -> list[DictRow]:
-        """The rows that one statement sees as an agent at a place, in one round trip."""
+        """The rows that one statement gives as an agent at a place, in a transaction and a round trip of its own."""
         async with self.pool.connection() as connection:
             try:
                 async with connection.pipeline():

@@ -134,7 +134,7 @@ class EmbeddingFiller:
     async def _fill_agent(self, agent: int) -> int:
         dealt_with = 0
         while True:
-            rows = await self._db.look(agent, None, _TEXTS, (self._batch,), everything=True)
+            rows = await self._db.as_agent(agent, None, _TEXTS, (self._batch,), everything=True)
             if not rows:
                 return dealt_with
             stored = await self._store(agent, rows, await self._vectors([spoken(row) for row in rows]))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from memory.db import Connection
 
-
-async def record(
-    connection: Connection,
+def entry(
     *,
     agent: int,
     turn: int | None,
@@ -18,9 +15,9 @@ async def record(
     cached: int,
     completion: int,
     at: datetime,
-) -> None:
-    """Note one model call (tokens as the endpoint reported them), in the transaction of the step it belongs to."""
-    await connection.execute(
+) -> tuple[str, tuple[object, ...]]:
+    """The statement that notes one model call (tokens as the endpoint reported them), for the transaction of the step it belongs to."""
+    return (
         """INSERT INTO usage (agent_id, turn_id, purpose, model, prompt_tokens, cached_tokens, completion_tokens, at)
            VALUES (%s, %s, %s, %s, %s, %s, %s, %s)""",
         (agent, turn, purpose, model, prompt, cached, completion, at),

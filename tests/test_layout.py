@@ -87,7 +87,7 @@ BROAD = {
     ("bot/services.py", "_migrate_inside"): "raises again all but alembic's unknown revision, told by its class's name",
     ("bot/app.py", "_zone"): "raises again all but tzlocal's unknown zones, told by their class's name",
     ("memory/db.py", "opened"): "rolls the transaction back and raises again",
-    ("memory/db.py", "look"): "rolls the transaction back and raises again",
+    ("memory/db.py", "as_agent"): "rolls the transaction back and raises again",
 }
 """A broad except anywhere else hides faults. An entry whose except is gone has to go, too."""
 

@@ -175,7 +175,7 @@ class OutboxSender:
             )
 
     async def _read(self, head: _Head) -> _Row | None:
-        rows = await self._db.look(
+        rows = await self._db.as_agent(
             head.agent, head.place,
             """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless,
                       (SELECT workspace FROM places WHERE places.id = outbox.place_id) AS workspace
@@ -192,8 +192,8 @@ class OutboxSender:
         return _Row(outgoing, row["platform_id"] if row["streamed"] else None, row["hopeless"])
 
     async def _settle(self, head: _Head, change: str, argument: object) -> None:
-        async with self._db.agent(head.agent, head.place) as connection:
-            await connection.execute(f"UPDATE outbox SET {change} WHERE id = %s AND state = 'sending'", (argument, head.id))  # noqa: S608
+        settled = f"UPDATE outbox SET {change} WHERE id = %s AND state = 'sending' RETURNING id"  # noqa: S608
+        await self._db.as_agent(head.agent, head.place, settled, (argument, head.id))
 
     async def _let_end(self) -> None:
         """What is being sent gets its time; what does not end in it is doubtful at the next start."""

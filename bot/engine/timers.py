@@ -143,6 +143,12 @@ async def fire_due(db: Database, now: datetime, decide: Decide = always) -> int:
 _COLUMNS = "id, agent_id AS agent, place_id AS place, kind, purpose, zone, wall_time, every, name, due_at, created_at"
 
 
+async def timer_of(connection: Connection, number: object) -> dict[str, Any] | None:
+    """A timer's row as `Due` takes it, locked; `due_at` is null where it has fired for the last time. None: it is gone."""
+    rows = await _rows(connection, f"SELECT {_COLUMNS} FROM timers WHERE id = %s FOR UPDATE", number)  # noqa: S608
+    return rows[0] if rows else None
+
+
 async def _fire(connection: Connection, row: dict[str, Any], now: datetime, decide: Decide) -> None:
     agent, place = row["agent_id"], row["place_id"]
     async with connection.pipeline():

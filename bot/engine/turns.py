@@ -7,7 +7,7 @@ Lock order everywhere: the agent's row before its turn's row.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -174,14 +174,21 @@ async def refresh(db: Database, claim: Claim) -> Claim:
     return replace(claim, events=events)
 
 
-async def drop(db: Database, claim: Claim, events: Sequence[int], *, now: datetime) -> Claim:
-    """Leave out events of a turn that are not to be acted on; without any left the turn is over. Returns the claim without them."""
+async def drop(
+    db: Database, claim: Claim, events: Sequence[int], *, now: datetime, also: Callable[[Connection], Awaitable[None]] | None = None
+) -> Claim:  # fmt: skip
+    """Leave out events of a turn that are not to be acted on; without any left the turn is over. Returns the claim without them.
+
+    `also`: what else is done in the same transaction.
+    """
     left = tuple(event for event in claim.events if event.id not in events)
     async with step(db, claim, now=now, finish=None if left else "done") as last:
         await last.connection.execute(
             "UPDATE events SET status = 3, done_at = %s, payload = payload - 'text' - 'quotes' - 'purpose' WHERE id = ANY (%s)",
             (now, list(events)),
         )
+        if also is not None:
+            await also(last.connection)
     return replace(claim, events=left)
 
 

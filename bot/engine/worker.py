@@ -103,10 +103,12 @@ class Worker:
             self._stopping.set()
             await asyncio.sleep(0)  # its first step forgets a stop from before it
             waker.stop()  # type: ignore[no-untyped-call] # stops fetching, waits for the grace time, then cancels the jobs
-            await ended([inner], patience=settings.shutdown_grace + STOPPED_WITHIN)
+            await asyncio.gather(ended([inner], patience=settings.shutdown_grace + STOPPED_WITHIN), self._queue.jobs.give_back())
             if not inner.cancelled() and (error := inner.exception()) is not None:
                 log.warning("worker did not stop cleanly: %s", named(error))
             raise
+        finally:
+            await self._queue.jobs.give_back()
         log.warning("worker ended by itself; starting it again")
 
     async def work(self, job: Job, agent: int) -> None:

@@ -5,6 +5,7 @@
     wanted     decides about a login, before the inbox
     refused    decides again when a timed turn begins, before any model call
     may_send   decides a last time in the step that would send
+    put_off    lets what was refused after it had fired come again, where its kind waits
     note       keeps that the model was asked and whether it spoke, for caps, gaps and costs
 
 Each refusal is counted under its reason: `opener_quiet_hours`, `reminder_paused`.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, get_args
@@ -22,7 +23,7 @@ from zoneinfo import ZoneInfo
 
 from adapters.base import Person
 from bot.engine.events import Claim, Event
-from bot.engine.timers import Due, Move, following, payload_of
+from bot.engine.timers import Due, Move, following, payload_of, timer_of
 from bot.engine.turns import Step
 from bot.speaking import openers
 from bot.speaking.decision import Kind, Rules, Standing, Verdict, instant, may_speak, next_opener, zone_named
@@ -152,6 +153,27 @@ class Initiative:
         self.count(f"{kinds[0] if kinds else 'event'}_overtaken")
         return False
 
+    async def put_off(self, connection: Connection, claim: Claim, events: Sequence[int], now: datetime) -> None:
+        """Let the timers of dropped events come again as if they had been refused when they were due; in the step that drops them.
+
+        An opener has its next look, and a recurring timer its next time, already.
+        """
+        standing = await self.standing(connection, claim.agent, claim.place, claim.turn)
+        for event in claim.events:
+            kind = wants(event)
+            if event.id not in events or event.kind != "timer" or kind not in ("reminder", "follow_up", "schedule"):
+                continue
+            row = await timer_of(connection, event.payload.get("timer_id"))
+            if row is None or row["every"] or (row["due_at"] is not None) is not (kind == "schedule"):
+                continue
+            due = fired(row, datetime.fromisoformat(event.payload["due_at"]))
+            verdict = may_speak(kind, now, standing, self.rules)
+            again = again_after(decide(due, now, standing, verdict, self.rules, self.schedules), now, kind)
+            if again is not None and (kind != "schedule" or again < row["due_at"]):
+                await connection.execute(
+                    "UPDATE timers SET due_at = %s, wall_time = %s WHERE id = %s", (again, due.wall_time, due.id)
+                )
+
     async def _ask_platform(self, claim: Claim) -> None:
         """Learn the platform's do-not-disturb, where it has one; a platform that gives no answer has none."""
         ask = self.quiet.get(claim.platform)
@@ -234,6 +256,19 @@ def meant_for(due: Due) -> datetime:
     """When a timer was meant to fire, however often it was put off since. A recurring one is never put off but goes on."""
     zone = zone_named(due.zone)
     return due.due_at if due.every or zone is None else min(instant(due.wall_time, zone), due.due_at)
+
+
+def fired(row: Mapping[str, Any], meant: datetime) -> Due:
+    """A timer that has fired, as it was then; `meant`: when it should have come first. A schedule's row has its next time already."""
+    wall = wall_in(meant, row["zone"]) if row["kind"] == "schedule" else row["wall_time"]
+    return Due(**{**row, "due_at": meant, "wall_time": wall})
+
+
+def again_after(move: Move, now: datetime, kind: Kind) -> datetime | None:
+    """When a timer comes again whose event was dropped. What may speak by now comes in a minute; a stale check-in does not."""
+    if move.payload is None:
+        return move.due_at
+    return None if kind == "schedule" else now + timedelta(minutes=1)
 
 
 def decide(

@@ -18,9 +18,9 @@ from bot.engine.turns import Step
 from bot.keeping.consent import yes_or_no
 from bot.model.client import ModelError, Usage
 from bot.model.processor import Processor
+from bot.running_turn import record_usage
 from bot.speaking.care import recognise
 from memory import log as memory_log
-from memory import usage
 from memory.agent_state import AgentState
 from memory.messages import Draft
 from memory.spending import OverBudget
@@ -99,10 +99,7 @@ class Listening:
             return []
         if heard.spent is not None:
             model, used = heard.spent
-            await usage.record(
-                step.connection, agent=claim.agent, turn=claim.turn, purpose="filter", model=model, prompt=used.prompt_tokens,
-                cached=used.cached_tokens, completion=used.completion_tokens, at=step.now,
-            )  # fmt: skip
+            record_usage(step, "filter", model, used)
         if heard.crisis:
             return await self._care(step, claim, await self._row(step, claim))
         # Where nobody is asked nothing is looked up: a round trip of every turn.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -86,6 +87,42 @@ async def defer(engine: World, agent: int, seconds: float = 0.0) -> None:
         await engine.queue.defer_wake(connection, agent)
     if seconds:
         await engine.owner.execute("UPDATE procrastinate_jobs SET scheduled_at = now() + %s * interval '1 s'", (seconds,))
+
+
+async def begun(engine: World) -> int:
+    return len([job for job in await engine.jobs() if job["status"] == "doing"])
+
+
+async def test_while_there_are_many_several_are_fetched_at_once_and_no_more_than_there_is_room_for(engine: World) -> None:
+    for agent in range(1, 13):
+        await defer(engine, agent)
+    engine.queue.settings = replace(engine.queue.settings, concurrency=3)
+    worker = await engine.queue.jobs.register_worker()
+    locks, ahead = [], []
+    for number in range(1, 13):
+        fetched = await engine.queue.jobs.fetch_job(None, worker)
+        assert fetched is not None
+        locks.append(fetched.lock)
+        ahead.append(await begun(engine) - number)
+    assert locks == [f"agent:{agent}" for agent in range(1, 13)]
+    assert ahead[0] == 0, "one alone is no crowd"
+    assert max(ahead) == 2
+    assert await engine.queue.jobs.fetch_job(None, worker) is None
+
+
+async def test_what_was_fetched_and_not_begun_is_given_back(engine: World) -> None:
+    for agent in range(1, 13):
+        await defer(engine, agent)
+    worker = await engine.queue.jobs.register_worker()
+    for _ in range(4):
+        await engine.queue.jobs.fetch_job(None, worker)
+    assert await begun(engine) > 4
+    await engine.queue.jobs.give_back()
+    assert await begun(engine) == 4
+    others = await engine.queue.jobs.register_worker()
+    assert [(await engine.queue.jobs.fetch_job(None, others) or job()).lock for _ in range(8)] == [
+        f"agent:{n}" for n in range(5, 13)
+    ]
 
 
 async def test_no_queueing_lock_and_the_agents_lock(engine: World) -> None:

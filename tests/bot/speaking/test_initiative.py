@@ -12,7 +12,7 @@ import pytest
 
 from bot.cli_people import opener_line
 from bot.engine import turns
-from bot.engine.events import Claim, TurnCancelled
+from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
 from bot.speaking.decision import Rules
 from bot.speaking.initiative import Initiative
@@ -24,6 +24,9 @@ from tests.servers.model import call, reply
 
 QUESTION = "May I write first?"
 RULES = Rules(active=timedelta(minutes=90), every=timedelta(days=2))
+
+
+SUNDAY = datetime(2026, 12, 6, 16, 0, tzinfo=UTC)  # 17:00 in Berlin
 
 
 class Counts(dict[str, int]):
@@ -185,6 +188,19 @@ async def test_an_opener_takes_up_what_is_worth_it(db: Database) -> None:
         assert (cost["considered"], cost["said"], cost["delivered"], cost["calls"]) == (2, 1, 0, 2)
 
 
+async def test_what_is_worth_taking_up_is_there_in_every_pass_of_its_turn_and_not_after(db: Database) -> None:
+    search = call("recall_storage_search", query="marathon", request_heartbeat=True)
+    script = [reply("Hello"), reply(None, search), reply(None, call("send_message", text="How is it going?")), reply("Great!")]
+    async with talking(db, *script) as (d, _):
+        await d.hear("I want to run a marathon")
+        await give_leave(d)
+        await until_opener(d)
+        assert await tick(d) == ["How is it going?"]
+        assert (await d.hear("Well, thank you"))[0] == "Great!"
+        assert ["Worth taking up" in seen(request) for request in d.model.requests] == [False, True, True, False]
+        assert "Your own look whether to start a conversation" in seen(d.model.requests[3])
+
+
 async def test_a_private_fact_stays_in_the_direct_message(db: Database) -> None:
     secret = reply("ok", call("working_context_append", section="goals", content="Wants to leave her job."))
     opener = reply(None, call("send_message", text="How are you?"))
@@ -269,9 +285,8 @@ async def test_a_message_that_comes_while_the_model_thinks_wins(db: Database) ->
         assert d.initiative is not None
         await fire_due(d.db, d.at, d.initiative.on_due)
         claim = await d.claim(agent)
-        with pytest.raises(TurnCancelled):
-            await d.agent.turn(claim)
-        await turns.end_cancelled(d.db, claim, now=d.at)
+        await d.agent.turn(claim)
+        assert claim.fence.more, "their message waits"
         assert counts["opener_overtaken"] == 1
         assert await d.outbox(claim) == []
         claim = await d.claim(agent)
@@ -350,6 +365,100 @@ async def test_a_reminder_waits_for_somebody_who_is_paused_and_is_not_lost(db: D
         d.clock[0] += timedelta(hours=1)
         assert await tick(d) == ["Call Mum!"]
         assert "61 min late" in seen(d.model.requests[1])
+
+
+async def fire(d: Dialogue) -> None:
+    """Let what is due become events, whose turns do not begin yet."""
+    assert d.initiative is not None
+    await fire_due(d.db, d.at, d.initiative.on_due)
+    assert len(await d.rows("SELECT 1 FROM events WHERE kind = 'timer' AND status = 0")) == 1
+
+
+async def test_a_reminder_that_is_refused_as_its_turn_begins_is_not_lost(db: Database) -> None:
+    script = [
+        reply("ok", call("set_timer", purpose="call Mum", in_minutes=5)),
+        reply(None, call("send_message", text="Call Mum!")),
+    ]
+    async with talking(db, *script) as (d, counts):
+        await d.hear("Remind me in five minutes to call Mum")
+        (row,) = await d.rows("SELECT id FROM agents")
+        d.clock[0] += timedelta(minutes=6)
+        await fire(d)
+        async with d.db.agent(int(str(row["id"]))) as connection:
+            await connection.execute("UPDATE agents SET paused = true")
+        assert await tick(d) == []
+        assert counts == {"reminder_paused": 1}
+        async with d.db.agent(int(str(row["id"]))) as connection:
+            await connection.execute("UPDATE agents SET paused = false")
+        d.clock[0] += timedelta(hours=3)
+        assert await tick(d) == ["Call Mum!"]
+        assert "3 h late" in seen(d.model.requests[1])
+        assert await tick(d) is None
+
+
+async def test_do_not_disturb_puts_a_follow_up_and_a_check_in_off_within_their_grace(db: Database) -> None:
+    quiet_until: list[datetime | None] = [None]
+
+    async def quiet(_: object) -> datetime | None:
+        return quiet_until[0]
+
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=240, own_idea=True)
+    weekly = {"sunday": Schedule("0 17 * * sun", "Ask how the week was.", timedelta(hours=6))}
+    script = [
+        reply("Good luck!", own),
+        reply(None, call("send_message", text="How was it?")),
+        reply(None, call("send_message", text="And the week?")),
+    ]
+    async with talking(db, *script, quiet={"console": quiet}, schedules=weekly) as (d, counts):
+        await d.hear("Exam today")
+        await give_leave(d)
+        for kind, at, said in (("follow_up", d.at + timedelta(hours=4), "How was it?"), ("schedule", SUNDAY, "And the week?")):
+            d.clock[0] = at
+            assert d.initiative is not None
+            await d.initiative.plan(d.at)
+            async with d.db.agent(1, everything=True) as connection:
+                await connection.execute("DELETE FROM timers WHERE kind = 'opener'")
+            await fire(d)
+            quiet_until[0] = d.at + timedelta(hours=1)
+            assert await tick(d) == []
+            assert counts.pop(f"{kind}_do_not_disturb") == 1
+            assert await due(d, kind) == quiet_until[0]
+            d.clock[0] += timedelta(hours=1, minutes=1)
+            quiet_until[0] = None
+            assert await tick(d) == [said]
+        assert await due(d, "schedule") == SUNDAY + timedelta(days=7)
+        d.clock[0] = SUNDAY + timedelta(days=7)
+        await fire(d)
+        quiet_until[0] = d.at + timedelta(hours=7)
+        assert await tick(d) == []
+        assert await due(d, "schedule") == SUNDAY + timedelta(days=14), "longer than the grace: the next time"
+
+
+async def test_a_follow_up_that_is_overtaken_by_a_message_comes_later(db: Database) -> None:
+    holder: list[Dialogue] = []
+
+    async def write_meanwhile(_: object) -> object:
+        await holder[0].accept("It went well!")
+        return reply(None, call("send_message", text="How was it?"))
+
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=240, own_idea=True)
+    script = [reply("Good luck!", own), write_meanwhile, reply("Great!"), reply(None, call("stay_silent"))]
+    async with talking(db, *script) as (d, counts):
+        holder.append(d)
+        await d.hear("Exam today")
+        agent = await give_leave(d)
+        d.clock[0] += timedelta(hours=4)
+        await fire(d)
+        claim = await d.claim(agent)
+        await d.agent.turn(claim)
+        assert counts["follow_up_overtaken"] == 1
+        claim = await d.claim(agent)
+        await d.agent.turn(claim)
+        assert (await d.outbox(claim))[0] == "Great!"
+        d.clock[0] = await due(d, "follow_up") + timedelta(minutes=1)
+        assert await tick(d) == []
+        assert "A follow-up that you set yourself" in seen(d.model.requests[3])
+        assert await d.rows("SELECT 1 FROM timers WHERE kind = 'follow_up' AND due_at IS NOT NULL") == []
 
 
 async def test_a_follow_up_of_the_agents_own_needs_leave(db: Database) -> None:
