@@ -5,16 +5,17 @@ because a wrong value may be a key or a password.
 """
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from bot import persona
 from bot.keeping.sections import Consent, Keeping, Retention
@@ -137,9 +138,9 @@ def load(path: Path | None = None) -> Loaded:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         faults += [_line(fault, file.name) for fault in found if _variable(fault) not in unknown]
     except SettingsError:
-        faults.append(
+        faults += _no_json() or [
             "a KEEPSAKE__ variable of the environment cannot be read. Set one variable for each key: KEEPSAKE__SECTION__KEY."
-        )
+        ]
     if faults:
         raise ConfigError(_one_line(faults))
     return Loaded(config, file.absolute().parent, values)
@@ -153,8 +154,10 @@ def keys() -> tuple[str, ...]:
 def read_yaml(file: Path) -> dict[str, Any]:
     """The mapping in a YAML file. Raises ConfigError: it cannot be read, is no mapping, or names a key twice."""
     try:
-        node = yaml.compose(file.read_text("utf-8"), Loader=yaml.SafeLoader)
-        value = yaml.safe_load(file.read_text("utf-8"))
+        loader = _Loader(file.read_text("utf-8"))
+        node = loader.get_single_node()
+        value = None if node is None else loader.construct_document(node)
+        twice = list(_twice(node, ""))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(
@@ -162,13 +165,26 @@ def read_yaml(file: Path) -> dict[str, Any]:
         ) from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{file}: cannot be read ({type(error).__name__}). Make it a readable UTF-8 file.") from error
+    except RecursionError as error:
+        raise ConfigError(f"{file.name}: is nested without end (an alias inside its own anchor?). Write it without.") from error
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise ConfigError(f"{file.name}: must hold `section:` lines with their keys below. See the config.yaml that came along.")
-    for key, line in _twice(node, ""):
+    for key, line in twice:
         raise ConfigError(f"{file.name}: {key} stands there twice, again in line {line}. Remove one of them.")
     return value
+
+
+class _Loader(yaml.SafeLoader):
+    """Says in which line a value stands that looks like a day or a number and is none, such as 2026-13-01."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            problem = "no such day or number; a text of that look goes between quotes"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
 
 def _twice(node: yaml.Node | None, inside: str) -> Iterator[tuple[str, int]]:
@@ -205,6 +221,21 @@ def _unknown_variables() -> Iterator[tuple[str, str]]:
 def _guess(wrong: str, known: set[str]) -> str:
     near = difflib.get_close_matches(wrong, sorted(known), 1, 0.7)
     return f" (perhaps {near[0]} is meant)" if near else ""
+
+
+def _no_json() -> list[str]:
+    """The variables that must hold JSON (mappings, and lists of them) and do not."""
+    found = []
+    given = {name.upper(): text for name, text in os.environ.items()}
+    for key in keys():
+        section, name = key.split(".")
+        field, variable = _sections()[section].model_fields[name], PREFIX + key.replace(".", "__").upper()
+        if variable in given and get_origin(field.annotation) in (dict, tuple) and NoDecode not in field.metadata:
+            try:
+                json.loads(given[variable])
+            except ValueError:
+                found.append(f"{key}: must be JSON in the environment. Correct it in the environment variable {variable}.")
+    return found
 
 
 def _variable(fault: ErrorDetails) -> str:

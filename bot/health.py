@@ -89,7 +89,9 @@ def serving(health: Health, bind: str, ready: Callable[[], Awaitable[bool]]) -> 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
         app = web.Application()
-        app.add_routes([web.get("/live", live), web.get("/ready", readiness), web.get("/metrics", metrics)])
+        app.add_routes(
+            [web.get("/live", live), *(web.get(path, readiness) for path in ("/ready", "/readyz")), web.get("/metrics", metrics)]
+        )
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         try:

@@ -2,10 +2,14 @@
 
 import re
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
+from redis.asyncio import ConnectionPool
 
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
@@ -20,6 +24,27 @@ def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+_HOST = re.compile(r"[a-z]+://([^\s/?#]*@)?([\w.-]+|\[[0-9a-fA-F:.]+\])(:(?P<port>\d{1,5}))?([/?#]\S*)?")
+
+
+def is_address(url: str, *schemes: str) -> bool:
+    """Whether a text is an address with one of the schemes, a host, and a port that exists where it names one."""
+    found = _HOST.fullmatch(url)
+    return (
+        url.startswith(tuple(f"{scheme}://" for scheme in schemes)) and found is not None and 0 < int(found["port"] or 1) < 65_536
+    )
+
+
+def _path(text: str) -> str:
+    try:
+        Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError("must be a path; there is no such home folder") from None
+    if not text.isprintable():
+        raise ValueError("must be a path without control characters")
+    return text
+
+
 class Section(BaseModel):
     """A section: unknown keys are refused, values do not change after the start."""
 
@@ -29,7 +54,7 @@ class Section(BaseModel):
 class Data(Section):
     """Where the bot keeps what it owns."""
 
-    folder: Annotated[str, Field(min_length=1)] = "data"
+    folder: Annotated[str, Field(min_length=1), AfterValidator(_path)] = "data"
 
 
 class Database(Section):
@@ -43,6 +68,12 @@ class Database(Section):
     def _address(cls, url: str) -> str:
         if url and not re.match(r"postgres(ql)?://", url):
             raise ValueError("must be an address that begins with postgresql://, or empty for the PostgreSQL inside")
+        try:
+            conninfo_to_dict(url)
+        except ProgrammingError:
+            raise ValueError(
+                "is no address that PostgreSQL can read: postgresql://keepsake_bot:PASSWORD@HOST:PORT/DATABASE"
+            ) from None
         return url
 
 
@@ -56,6 +87,11 @@ class Redis(Section):
     def _address(cls, url: str) -> str:
         if url and not re.match(r"(rediss?|unix)://", url):
             raise ValueError("must be an address that begins with redis://, rediss:// or unix://, or empty for the Redis inside")
+        try:
+            if url:
+                ConnectionPool.from_url(url).make_connection()  # type: ignore[no-untyped-call]  # opens nothing
+        except (ValueError, TypeError):
+            raise ValueError("is no address that Redis' client can read: redis://:PASSWORD@HOST:PORT/NUMBER") from None
         return url
 
 
@@ -81,7 +117,7 @@ class Model(Section):
     @field_validator("base_url", "fallback_url")
     @classmethod
     def _address(cls, url: str) -> str:
-        if url and not re.match(r"https?://[^/\s]", url):
+        if url and not is_address(url, "http", "https"):
             raise ValueError("must be an address that begins with http:// or https://, or empty")
         return url.rstrip("/")
 
@@ -172,7 +208,7 @@ class Engine(Section):
 class PersonaFile(Section):
     """Where the persona is written down."""
 
-    file: str = ""
+    file: Annotated[str, AfterValidator(_path)] = ""
 
 
 class Console(Section):
@@ -183,7 +219,7 @@ class Console(Section):
     @field_validator("user")
     @classmethod
     def _id(cls, user: str) -> str:
-        if re.search(r"[:\s]", user):
+        if re.search(r"[:\s]", user) or not user.isprintable():
             raise ValueError("must be a name without blanks and colons, or empty for the name of the system's user")
         return user
 
@@ -249,14 +285,14 @@ class Discord(Section):
     @field_validator("api_base")
     @classmethod
     def _address(cls, url: str) -> str:
-        if url and not re.match(r"https?://[^/\s]", url):
+        if url and not is_address(url, "http", "https"):
             raise ValueError("must be an address that begins with http:// or https://, or empty for Discord's own")
         return url
 
     @field_validator("gateway")
     @classmethod
     def _socket(cls, url: str) -> str:
-        if url and not re.match(r"wss?://[^/\s]", url):
+        if url and not is_address(url, "ws", "wss"):
             raise ValueError("must be an address that begins with ws:// or wss://, or empty for Discord's own")
         return url
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 from pydantic_settings import NoDecode
 
-from bot.sections import Section, _listed, is_host_and_port
+from bot.sections import Section, _listed, is_address, is_host_and_port
 
 
 def _shaped(pattern: str, must: str) -> AfterValidator:
@@ -94,6 +94,6 @@ class Slack(Section):
     @field_validator("api_base", "public_url")
     @classmethod
     def _url(cls, url: str) -> str:
-        if url and not re.match(r"https?://[^/\s]", url):
+        if url and not is_address(url, "http", "https"):
             raise ValueError("must be an address that begins with http:// or https://, or empty")
         return url

@@ -88,7 +88,9 @@ class CatchUp:
         if not self._horizon or not self._limit:
             return
         for guild in client.guilds:
-            channels: list[discord.TextChannel | discord.Thread] = [*guild.text_channels, *guild.threads]
+            channels: list[discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread] = [
+                *guild.text_channels, *guild.voice_channels, *guild.stage_channels, *guild.threads,
+            ]  # fmt: skip
             for channel in channels:
                 if (channel.last_message_id or 0) > after and channel.id not in self._newest:
                     self._newest[channel.id] = after

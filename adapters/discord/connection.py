@@ -18,6 +18,7 @@ import yarl
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
+from adapters.discord.presence import online_in
 from adapters.discord.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class Refused(Exception):
 
 
 class _Watched(discord.Client):
-    """Notes when anything came over the gateway."""
+    """Notes when anything came over the gateway, and tells who is online when a guild appears."""
 
     heard_at = 0.0
     between_identifies = 5.0
@@ -58,6 +59,8 @@ class _Watched(discord.Client):
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         if event == "socket_raw_receive":
             self.heard_at = time.monotonic()
+            if self.intents.presences and (found := online_in(args[0])):
+                super().dispatch("online_in_guild", *found)
         elif event != "socket_raw_send":
             super().dispatch(event, *args, **kwargs)
 

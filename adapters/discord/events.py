@@ -39,7 +39,8 @@ class Events:
         handlers: tuple[Callable[..., Coroutine[Any, Any, None]], ...] = (
             self.on_connect, self.on_ready, self.on_message, self.on_raw_message_edit, self.on_raw_message_delete,
             self.on_raw_bulk_message_delete, self.on_member_join, self.on_raw_member_remove, self.on_member_update,
-            self.on_guild_channel_update, self.on_guild_join, self.on_guild_remove, self.on_raw_presence_update, self.on_error,
+            self.on_guild_channel_update, self.on_guild_role_update, self.on_guild_join, self.on_guild_remove,
+            self.on_online_in_guild, self.on_raw_presence_update, self.on_error,
         )  # fmt: skip
         for handler in handlers:
             client.event(handler)
@@ -80,6 +81,8 @@ class Events:
         if (client := self._client()) is not None:
             self.catch_up.look_around(client)
             self._ready(client)
+            # What turned private, or public, while nobody listened.
+            await self._places_changed(*(channel for guild in client.guilds for channel in guild.channels))
 
     async def on_message(self, message: discord.Message) -> None:
         """Somebody wrote, or we did."""
@@ -129,8 +132,18 @@ class Events:
 
     async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
         """A channel may have turned private, or public; its threads follow."""
-        if before.overwrites != after.overwrites and isinstance(after, discord.abc.Messageable):
-            await self._bot.place_changed(place_of(after, after.id, after.guild, None))
+        if before.overwrites != after.overwrites:
+            await self._places_changed(after)
+
+    async def on_guild_role_update(self, before: discord.Role, after: discord.Role) -> None:
+        """What everybody may see decides which channels are public, where a channel says nothing else."""
+        if after.is_default() and before.permissions != after.permissions:
+            await self._places_changed(*after.guild.channels)
+
+    async def _places_changed(self, *channels: discord.abc.GuildChannel) -> None:
+        for channel in channels:
+            if isinstance(channel, discord.abc.Messageable | discord.ForumChannel):
+                await self._bot.place_changed(place_of(channel, channel.id, channel.guild, None))
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         """The bot is in a guild, perhaps again."""
@@ -140,6 +153,10 @@ class Events:
         """The bot was removed; a guild that is only unavailable is another event."""
         await self._bot.workspace_gone("discord", "", str(guild.id), gone=True)
 
+    async def on_online_in_guild(self, guild: int, online: frozenset[int]) -> None:
+        """Who is online in a guild that has just become known."""
+        self._presences.guild(guild, online)
+
     async def on_raw_presence_update(self, event: discord.RawPresenceUpdateEvent) -> None:
         """Perhaps a login, of somebody who agreed to be spoken to first."""
         now, client = discord.utils.utcnow(), self._client()
@@ -147,7 +164,7 @@ class Events:
         if (
             not self._settings.login_events
             or client is None
-            or not self._presences.login(event.user_id, status, time.monotonic())
+            or not self._presences.login(event.user_id, event.guild_id or 0, status, time.monotonic())
         ):
             return
         if not await self._bot.wants_login(Person(PLATFORM, "", str(event.user_id), ""), now, FLAP):

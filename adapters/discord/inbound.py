@@ -11,7 +11,7 @@ import discord
 from adapters.base import Bot, Changed, Incoming
 from adapters.discord import files
 from adapters.discord.names import PLATFORM, names_in, person_of, place_of
-from adapters.discord.quotes import Quotes, file_of
+from adapters.discord.quotes import Quotes, besides, file_of
 from adapters.discord.settings import Settings
 from adapters.discord.texts import readable
 from adapters.guard import IN_WINDOW, SINCE_HUMAN, WINDOW, PairGuard
@@ -81,8 +81,7 @@ class Inbound:
     async def _text(self, message: discord.Message, me: int) -> str:
         """The person's own words, and what they attached."""
         lines = [readable(message.content, names_in(message), me=me)]
-        lines += [f"[sticker {one.name}]" for one in message.stickers]
-        lines += [f"[poll: {message.poll.question}]"] if message.poll else []
+        lines += besides(message)
         lines += await files.told([file_of(one) for one in message.attachments], self._settings.attachment_bytes)
         lines += ["(forwards a message)"] if message.message_snapshots and not any(lines) else []
         return "\n".join(line for line in lines if line)

@@ -121,21 +121,32 @@ async def _fetched(channel: discord.abc.Messageable, message_id: int) -> discord
 def _quoted(found: Iterable[discord.Message], kind: Literal["reply", "context", "starter"], longest: int, me: int) -> list[Quote]:
     quotes = []
     for one in found:
-        if text := seen_text(one.content, one.attachments, names_in(one), me)[:longest]:
+        if text := seen_text(one, names_in(one), me)[:longest]:
             quotes.append(Quote(author_id(one.author.id), one.author.display_name, text, kind, f"{one.channel.id}/{one.id}"))
     return quotes
 
 
-def seen_text(content: str, attachments: Iterable[discord.Attachment], names: Names, me: int) -> str:
-    """A message of somebody else as text: its words, and its files in a line each."""
-    lines = [readable(content, names, me=me), *(described(file_of(one)) for one in attachments)]
+def seen_text(seen: discord.Message | discord.MessageSnapshot, names: Names, me: int) -> str:
+    """A message of somebody else as text: its words, and in a line each what came with them."""
+    lines = [readable(seen.content, names, me=me), *besides(seen), *(described(file_of(one)) for one in seen.attachments)]
+    # What a program says often stands in embeds alone; under words they are mostly previews of links.
+    if not any(lines):
+        lines = [part for one in seen.embeds for part in (one.title, one.description) if part]
+    if isinstance(seen, discord.Message):
+        lines += [f"[forwards: {text}]" for one in seen.message_snapshots if (text := seen_text(one, names, me))]
     return "\n".join(line for line in lines if line)
+
+
+def besides(seen: discord.Message | discord.MessageSnapshot) -> list[str]:
+    """Stickers and a poll, in a line each."""
+    poll = seen.poll if isinstance(seen, discord.Message) else None
+    return [*(f"[sticker {one.name}]" for one in seen.stickers), *([f"[poll: {poll.question}]"] if poll else ())]
 
 
 def forwarded(message: discord.Message) -> list[Quote]:
     """What was forwarded; Discord does not say by whom it was written."""
     names = names_in(message)
-    texts = [seen_text(one.content, one.attachments, names, 0)[:LONG] for one in message.message_snapshots]
+    texts = [seen_text(one, names, 0)[:LONG] for one in message.message_snapshots]
     return [Quote("", "somebody elsewhere", text, "forward") for text in texts if text]
 
 

@@ -227,6 +227,18 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         ("model:\n  api_key_env: sk-123/45\n  chat: a\n", "model.api_key_env", "never the key itself"),
         ("database:\n  url: mysql://x\n", "database.url", "postgresql://"),
         ("redis:\n  url: http://x\n", "redis.url", "redis://"),
+        ("database:\n  url: 'postgresql://[::1/x'\n", "database.url: is no address", "@HOST:PORT/DATABASE"),
+        ("database:\n  url: postgresql://h/x?foo=bar\n", "database.url: is no address", "@HOST:PORT/DATABASE"),
+        ("redis:\n  url: redis://h:abc/0\n", "redis.url: is no address", "@HOST:PORT/NUMBER"),
+        ("redis:\n  url: redis://h/0?foo=bar\n", "redis.url: is no address", "@HOST:PORT/NUMBER"),
+        ("model:\n  base_url: 'http://[::1/v1'\n  chat: a\n", "model.base_url: must be an address", "http://"),
+        ("model:\n  base_url: http://h:99999/v1\n  chat: a\n", "model.base_url: must be an address", "http://"),
+        ("slack:\n  public_url: https://h:abc\n", "slack.public_url: must be an address", "https://"),
+        ("data:\n  folder: ~nobody-of-this-name/x\n", "data.folder: must be a path; there is no such home", "Correct it"),
+        ("persona:\n  file: ~nobody-of-this-name/x\n", "persona.file: must be a path", "Correct it"),
+        ('data:\n  folder: "a\\0b"\n', "data.folder: must be a path without control", "Correct it"),
+        ("model:\n  chat: 2026-13-45\n", "line 2 is no valid YAML (no such day", "between quotes"),
+        ("model: &a {chat: *a}\n", "config.yaml: is nested without end", "Write it without"),
         ("context:\n  warning: 1.5\n", "context.warning: must be less than or equal to 1", "Correct it"),
         ("context:\n  warning: .nan\n", "context.warning: must be", "Correct it"),
         ("context:\n  warning: 0.9\n  flush: 0.8\n", "context.warning: must be below context.flush", "Lower"),
@@ -301,6 +313,14 @@ def test_an_environment_name_that_matches_no_key_is_refused(name: str, monkeypat
 def test_a_wrong_value_in_the_environment_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEEPSAKE__TURN__PASSES", "many")
     with pytest.raises(ConfigError, match=r"turn\.passes: .*environment variable KEEPSAKE__TURN__PASSES"):
+        load()
+
+
+@pytest.mark.parametrize("key", [key for key, example in EXAMPLES.items() if example[0] in "{["])
+def test_a_variable_that_is_no_json_is_named(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = "KEEPSAKE__" + key.replace(".", "__").upper()
+    monkeypatch.setenv(variable, '{"a":')
+    with pytest.raises(ConfigError, match=rf"^{key}: must be JSON.*environment variable {variable}\.$"):
         load()
 
 

@@ -9,7 +9,7 @@ from memory import archival_storage
 from memory.db import Database
 from memory.working_context import SECTION_LIMITS, TASK_NOTES
 from tests.bot.dialogue import Dialogue, dialogue, results, seen
-from tests.servers.model import call, reply
+from tests.servers.model import Request, call, reply
 
 
 async def told(d: Dialogue, *calls: object) -> list[str]:
@@ -103,10 +103,26 @@ async def fill(d: Dialogue, texts: list[str]) -> None:
 
 async def test_the_paging_walk_finds_the_answer_on_page_two(db: Database) -> None:
     """The walk of the paper: 124 records match, the first page does not have the answer, the second one does."""
-    texts = [f"Nobel prize in physics, note {n}: " + "nobel physics laureates and lectures " * 2 for n in range(123)]
-    answer = "The 1901 nobel prize went to Wilhelm Conrad Röntgen."
+    better = [f"Nobel physics, list {n}: nobel physics laureates and nobel physics lectures." for n in range(12)]
+    answer = "The first Nobel prize in physics went to Wilhelm Conrad Röntgen."
+    worse = [f"Nobel prize in literature, note {n}." for n in range(111)]
     async with dialogue(db, reply("ok")) as d:
-        await fill(d, [*texts, answer])
+        await fill(d, [*worse[:60], *better, answer, *worse[60:]])
+
+        def walk(request: Request) -> object:
+            *_, page = [result for result in results(request) if result.startswith("Showing")] or [""]
+            if "Röntgen" in page:
+                return reply("Röntgen.")
+            return reply(None, call("archival_storage_search", query="nobel physics", page=2 if page else 1))
+
+        d.model.add(walk, walk, walk)
+        assert await d.hear("Who won the first Nobel prize in physics?") == ["Röntgen."]
+        first, second = results(d.model.requests[-1])
+        assert first.startswith("Showing 10 of 124 results (page 1/13)")
+        assert second.startswith("Showing 10 of 124 results (page 2/13)")
+        assert answer not in first
+        assert answer in second
+
         shown: list[str] = []
         for page in range(1, 14):
             [result] = await told(d, call("archival_storage_search", query="nobel physics", page=page))

@@ -45,7 +45,8 @@ async def test_probes() -> None:
         assert (await client.get("/live")).status == 200
         assert (await client.get("/ready")).status == 200
         well = False
-        assert (await client.get("/ready")).status == 503
+        for path in ("/ready", "/readyz"):
+            assert (await client.get(path)).status == 503
         assert 'keepsake_reasons_total{reason="accepted"} 1.0' in await (await client.get("/metrics")).text()
 
 

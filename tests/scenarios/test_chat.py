@@ -11,7 +11,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
+from redis import Redis
 
 from tests.folders import remove
 from tests.scenarios.terminal import environment, run, terminal
@@ -251,3 +253,31 @@ async def test_the_database_inside_that_died_is_started_again_under_the_chat(dat
         await chat.say("What is my name?")
         await chat.hear_until("Fenella")
         await chat.leave()
+
+
+async def test_redis_frozen_killed_and_emptied_changes_no_answer(data: Path) -> None:
+    async with terminal(data, "rehana") as chat:
+        await chat.say("My name is Rehana.")
+        await chat.hear_until("Rehana")
+        server = psutil.Process(int((data / "redis" / "redis.pid").read_text()))
+
+        async def told_and_asked(animal: str, name: str) -> None:
+            await chat.say(f"My {animal} is called {name}.")
+            assert await chat.hear_until(name) == f"I will remember: {animal.capitalize()}: called {name}."
+            await chat.say(f"What is my {animal} called?")
+            assert await chat.hear_until(name) == f"As far as I know: {animal.capitalize()}: called {name}."
+
+        await told_and_asked("dog", "Rex")
+        with Redis(unix_socket_path=str(data / "run" / "redis.sock")) as cache:
+            assert cache.dbsize()
+            cache.flushall()
+        await told_and_asked("cat", "Tom")
+        server.suspend()
+        await told_and_asked("parrot", "Polly")
+        server.resume()
+        await told_and_asked("horse", "Bess")
+        server.kill()
+        await told_and_asked("rabbit", "Flo")
+        await chat.say("What is my dog called?")
+        assert await chat.hear_until("Rex") == "As far as I know: Dog: called Rex."
+        assert await chat.leave() == ""

@@ -192,6 +192,27 @@ async def test_a_forward_is_a_quote(world: World) -> None:
     assert quoted(world.model.requests[-1]) == [("somebody elsewhere", "the bridge is closed")]
 
 
+async def test_what_is_replied_to_is_quoted_also_where_it_has_no_words_of_its_own(world: World) -> None:
+    server, ada, ben = world.server, world.ada, world.server.person("Ben", world.home)
+    board = server.channel(world.home, "board")
+    build = server.webhook_says(board, "", embeds=[{"type": "rich", "title": "Build 7", "description": "failed on main"}])
+    await world.bot.exchange(board, lambda: ada.ask(board, "why?", reply_to=build), "re: why?")
+    assert quoted(world.model.requests[-1]) == [("Build", "Build 7\nfailed on main")]
+    post = ben.say(server.channel(world.home, "paper"), "the bridge is closed")
+    shared = ben.say(board, forward=post)
+    await world.bot.exchange(board, lambda: ada.ask(board, "really?", reply_to=shared), "re: really?")
+    assert quoted(world.model.requests[-1])[-1] == ("Ben", "[forwards: the bridge is closed]")
+
+
+async def test_a_file_that_cannot_be_had_is_described_and_the_message_answered(world: World) -> None:
+    ada = world.ada
+    lost = ada.file("message.txt", "pasted line\n")
+    del world.server.world.attachments[lost.id]
+    await world.bot.exchange(
+        ada.dm, lambda: ada.say(text="look", attachments=[lost]), "re: look\n[file message.txt, unknown type, 12 bytes]"
+    )
+
+
 async def test_edits_and_deletions_are_followed(world: World) -> None:
     server, ada = world.server, world.ada
     gate = Gate(reply("wrong"))

@@ -13,6 +13,7 @@ import pytest_asyncio
 from tests.scenarios.discord_bot import POST, Bot, bot_on, echo, parts, quoted, said
 from tests.servers.discord import DiscordServer, Guild, Person
 from tests.servers.discord.people import Person as Somebody
+from tests.servers.discord.permissions import VIEW_CHANNEL
 from tests.servers.model import Gate, Request, ScriptedModel, Step, call, reply
 from tests.waiting import until
 
@@ -127,6 +128,29 @@ async def test_what_was_deleted_or_edited_meanwhile_is_noticed_at_the_start(worl
     assert said(world.model.requests[-1]) == ["I like tea", "are you back?", "and now?"]
     await world.bot.exchange(garden, lambda: ada.ask(garden, "and here?"), "re: and here?")
     assert "pot" not in str(quoted(world.model.requests[-1]))
+
+
+async def test_a_channel_that_turned_private_meanwhile_is_private_from_the_start(world: World) -> None:
+    server, ada = world.server, world.ada
+    shed, yard = server.channel(world.home, "shed"), server.channel(world.home, "yard")
+    await world.bot.exchange(shed, lambda: ada.ask(shed, "remember Biscuit is my dog"), "Noted.")
+    await world.bot.exchange(yard, lambda: ada.ask(yard, "what is kept?"), "kept: Biscuit")
+    await world.bot.stop()
+    for target, allow, deny in ((server.bot, VIEW_CHANNEL, 0), (world.home.everyone, 0, VIEW_CHANNEL)):
+        server.places.overwrite(shed, target, allow=allow, deny=deny)
+    before = len(world.bot.lines)
+    await world.bot.start()
+    await until(lambda: any("connected to Discord" in line for line in world.bot.lines[before:]), timeout=20)
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="hello"), "re: hello")
+    await world.bot.exchange(yard, lambda: ada.ask(yard, "what is kept?"), "kept:")
+
+
+async def test_a_thread_is_followed_also_by_the_next_process(world: World) -> None:
+    ada = world.ada
+    thread = ada.thread(world.server.channel(world.home, "barn"), "barn")
+    await world.bot.exchange(thread, lambda: ada.ask(thread, "a barn?"), "re: a barn?")
+    await world.again()
+    await world.bot.exchange(thread, lambda: ada.say(thread, "still there?"), "re: still there?")
 
 
 async def test_a_days_limit_holds_for_the_next_process_too_and_is_told_once(world: World) -> None:

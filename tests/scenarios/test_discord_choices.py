@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.discord_bot import Bot, bot_on, echo, quoted
+from tests.scenarios.discord_bot import Bot, bot_on, echo, quoted, said
 from tests.servers.discord import DiscordServer, Guild, Person
 from tests.servers.discord.people import Person as Somebody
 from tests.servers.model import ScriptedModel
@@ -39,6 +39,7 @@ async def running() -> AsyncIterator[tuple[DiscordServer, ScriptedModel, Bot, Gu
         robot = server.person("Robot", home, bot=True)
         choices = {
             "SHARDED": "true", "SILENCE": "2", "MESSAGE_CONTENT": "false", "MEMBERS": "true", "BOTS": str(robot.id), "DAILY_LIMIT": "6",
+            "ON_DELETE": "mark",
             "JOIN_CHANNELS": str(home.channel("door").id), "DENY": f"{home.channel('quiet').id}",
             "PLACES": json.dumps({str(home.channel("no-mentions").id): {"mentions": False}}),
         }  # fmt: skip
@@ -118,6 +119,16 @@ async def test_an_allowed_bot_is_answered_until_the_guard_stops_the_loop(world: 
     await world.bot.exchange(ring, lambda: ada.ask(ring, "enough"), "re: enough")
     assert len(server.messages(ring, server.bot)) == 5
     await world.bot.exchange(ring, lambda: robot.ask(ring, "after a person"), "re: after a person")
+
+
+async def test_a_deleted_message_is_only_marked(world: World) -> None:
+    ada = world.ada
+    message = ada.say(text="the code is 4711")
+    assert (await world.server.wait_for_message(ada.dm, timeout=20)).content == "re: the code is 4711"
+    ada.delete(message)
+    await until(lambda: world.bot.counted("discord_deleted"))
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="and now?"), "re: and now?")
+    assert said(world.model.requests[-1]) == ["[deleted] the code is 4711", "and now?"]
 
 
 async def test_a_days_limit_is_told_once(world: World) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.discord_bot import Bot, bot_on, echo
+from tests.scenarios.discord_bot import Bot, bot_on, echo, said
 from tests.scenarios.soak_discord import soak
 from tests.servers.discord import DiscordServer, Guild, Interaction, Person, Role
 from tests.servers.model import ScriptedModel
@@ -100,6 +100,53 @@ async def test_a_button_that_asks_opens_a_modal_and_both_outlive_the_process(wor
     refused = await world.said(ben.press(shown.answers[-1], "Correct"))
     assert refused.modal is None
     assert refused.text == "This button was made for somebody else."
+
+
+async def test_people_see_correct_share_pause_and_forget_their_memory_by_commands(world: World) -> None:
+    ada, general = world.ada, world.home.channel("general")
+
+    async def said(line: str, text: str = "") -> str:
+        answer = await world.said(ada.command(line, text=text) if text else ada.command(line))
+        assert answer.ephemeral
+        return answer.text
+
+    await world.tell("Biscuit is my dog")
+    thing = number_of(await said("memory view"), "Biscuit")
+    await said("memory correct", f"{thing} Biscuit is my cat")
+    assert "Biscuit is my cat" in await said("memory view")
+    thing = number_of(await said("memory view"), "Biscuit")
+    await world.bot.exchange(general, lambda: ada.ask(general, "what is kept?"), "kept:")
+    await said("memory share", thing)
+    await world.bot.exchange(general, lambda: ada.ask(general, "what is kept?"), "kept: Biscuit")
+    await said("memory pause")
+    ada.say(text="remember Clara is my sister")
+    await world.server.wait_for_message(ada.dm)
+    await said("memory resume")
+    assert "Clara" not in await said("memory view")
+    assert "Biscuit is my cat" in await said("memory export")
+    await said("memory forget", thing)
+    assert "Biscuit is my cat" not in await said("memory view")
+
+
+async def test_the_conversation_and_the_settings_are_steered_by_commands(world: World) -> None:
+    ada = world.ada
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="hello"), "re: hello")
+    before = world.server.messages(ada.dm, world.server.bot)[-1]
+    ada.command("retry")
+    again = await world.server.wait_for_message(ada.dm, after=before, timeout=20)
+    assert again.content == "re: hello"
+    await world.said(ada.command("fresh"))
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="a new day"), "re: a new day")
+    assert said(world.model.requests[-1]) == ["a new day"]
+    for line, told in (("timezone Europe/Berlin", "Europe/Berlin"), ("quiet 22:00-07:00", "22:00"), ("openers off", "")):
+        answer = await world.said(ada.command("settings", text=line))
+        assert answer.ephemeral
+        assert told in answer.text
+    settings = (await world.said(ada.command("settings"))).text
+    assert "Europe/Berlin" in settings
+    assert "22:00" in settings
+    assert (await world.said(ada.command("status"))).text
+    assert str(ada.id) in (await world.said(ada.command("whoami"))).text
 
 
 async def test_commands_of_three_words_serve_those_whose_role_the_operator_named(world: World) -> None:

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from tests.scenarios.discord_bot import POST, Bot, bot_on, echo, quoted, said
 from tests.servers.discord import DiscordServer, Guild, Person
+from tests.servers.discord.permissions import VIEW_CHANNEL
 from tests.servers.model import Gate, ScriptedModel, reply
 from tests.waiting import until
 
@@ -52,6 +53,34 @@ async def test_one_person_in_three_guilds_has_one_memory_that_crosses_into_their
     await world.bot.exchange(second, lambda: ada.ask(second, "what is kept?"), "kept:")
     await world.bot.exchange(first, lambda: ada.ask(first, "what is kept?"), "kept: Biscuit")
     await world.bot.exchange(ada.dm, lambda: ada.say(text="what is kept?"), "kept: Biscuit, Clara")
+
+
+@pytest.mark.parametrize("forum", [False, True], ids=["thread", "post"])
+async def test_a_channel_that_turns_private_takes_its_threads_along(world: World, forum: bool) -> None:
+    """Also one in which nobody ever spoke to the bot but in the thread."""
+    server, ada, general = world.server, world.ada, world.home.channel("general")
+    channel = server.channel(world.home, "pets", forum=forum)
+    thread = ada.post(channel, "Dogs", "which breed?") if forum else ada.thread(channel, "dogs")
+    await world.bot.exchange(thread, lambda: ada.ask(thread, "remember Biscuit is my dog"), "Noted.")
+    await world.bot.exchange(general, lambda: ada.ask(general, "what is kept?"), "kept: Biscuit")
+    server.places.overwrite(channel, server.bot, allow=VIEW_CHANNEL)
+    server.places.overwrite(channel, world.home.everyone, deny=VIEW_CHANNEL)
+    # Words of the channel's own turn private: the next question is behind the change.
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="hello"), "re: hello")
+    await world.bot.exchange(general, lambda: ada.ask(general, "what is kept?"), "kept:")
+
+
+async def test_a_guild_whose_everyone_sees_nothing_any_more_has_no_public_channels(world: World) -> None:
+    server, ada = world.server, world.ada
+    club = server.guild("Closed club", channels=("general", "lounge"))
+    ada.join(club)
+    server.places.role(club, "inside", club.everyone.permissions, [server.bot, ada.user])
+    general, lounge = club.channel("general"), club.channel("lounge")
+    await world.bot.exchange(general, lambda: ada.ask(general, "remember Biscuit is my dog"), "Noted.")
+    await world.bot.exchange(lounge, lambda: ada.ask(lounge, "what is kept?"), "kept: Biscuit")
+    server.places.permit(club, club.everyone, 0)
+    await world.bot.exchange(ada.dm, lambda: ada.say(text="hello"), "re: hello")
+    await world.bot.exchange(lounge, lambda: ada.ask(lounge, "what is kept?"), "kept:")
 
 
 async def test_deleted_words_go_from_where_others_had_them_quoted(world: World) -> None:

@@ -84,16 +84,33 @@ def test_the_guard_stops_bots_without_a_person_and_by_the_clock() -> None:
 def test_a_login_is_seen_once_however_many_guilds_and_flaps() -> None:
     seen = Presences()
     seen.connected(0.0)
-    assert not seen.login(1, "online", 1.0)  # unknown, just connected
+    assert not seen.login(1, 7, "online", 1.0)  # unknown, just connected
     late = SETTLING + 1
-    assert [seen.login(2, "online", late) for _ in range(3)] == [True, False, False]  # three guilds
-    assert not seen.login(2, "idle", late + 1)
-    assert not seen.login(2, "offline", late + 2)
-    assert not seen.login(2, "online", late + 3)  # a flap
-    assert not seen.login(2, "offline", late + 4)
-    assert seen.login(2, "dnd", late + FLAP)
-    assert not seen.login(1, "offline", late)
-    assert seen.login(1, "online", late)
+    guilds = (7, 8, 9)
+
+    def told(user: int, status: str, at: float) -> list[bool]:
+        return [seen.login(user, guild, status, at) for guild in guilds]
+
+    assert told(2, "online", late) == [True, False, False]
+    assert not any(told(2, "idle", late + 1) + told(2, "offline", late + 2))
+    assert not any(told(2, "online", late + 3))  # a flap
+    assert not any(told(2, "offline", late + 4))
+    assert told(2, "dnd", late + FLAP) == [True, False, False]
+    assert not any(told(1, "offline", late))
+    assert told(1, "online", late) == [True, False, False]
+
+
+def test_who_was_online_when_a_guild_appeared_has_not_come() -> None:
+    seen, late = Presences(), SETTLING + 1
+    seen.connected(0.0)
+    seen.guild(7, {1, 2})
+    assert not seen.login(1, 7, "online", late), "another activity, nothing else"
+    assert seen.login(3, 7, "online", late), "was offline, as Discord did not name them"
+    # Another session: one of them left meanwhile and comes back at once, another came meanwhile.
+    seen.connected(late)
+    seen.guild(7, {2, 4})
+    assert seen.login(1, 7, "online", late + 1)
+    assert not seen.login(4, 7, "idle", late + SETTLING + 1)
 
 
 def test_a_nonce_is_short_and_its_own() -> None:

@@ -82,6 +82,12 @@ class Places:
             self._gateway.dispatch("GUILD_MEMBER_UPDATE", lambda _, changed=changed: changed, guild=guild, intent=intent)  # type: ignore[misc]
         return role
 
+    def permit(self, guild: Guild, role: Role, permissions: int) -> None:
+        """Changes what a role may do in its guild."""
+        role.permissions = permissions
+        body = {"guild_id": str(guild.id), "role": payloads.role_json(role)}
+        self._gateway.dispatch("GUILD_ROLE_UPDATE", lambda _: body, guild=guild, intent=intents.GUILDS)
+
     def channel(
         self,
         guild: Guild,

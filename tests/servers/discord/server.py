@@ -120,10 +120,10 @@ class DiscordServer:
         targets = None if private_to is None else [one.user if isinstance(one, Person) else one for one in private_to]
         return self.places.channel(guild, name, private_to=targets, forum=forum)
 
-    def webhook_says(self, channel: Channel, text: str, name: str = "Build") -> Message:
+    def webhook_says(self, channel: Channel, text: str, name: str = "Build", *, embeds: Sequence[Json] = ()) -> Message:
         """A message by a webhook."""
         user = User(self.world.ids.next(), name, bot=True)
-        return self.actions.create(channel, user, Draft(text, webhook_id=user.id))
+        return self.actions.create(channel, user, Draft(text, webhook_id=user.id, embeds=[*embeds]))
 
     # What the bot did.
 
