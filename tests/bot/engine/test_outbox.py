@@ -101,6 +101,25 @@ def later(engine: World) -> Callable[[], Any]:
     return predicate
 
 
+async def test_looking_for_what_may_go_reads_nothing_that_was_sent(engine: World) -> None:
+    """Planned among what had been sent, a look walked all of it and compared each row with each channel's head."""
+    await answer(engine, "first")
+    more = """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, state, created_at)
+              SELECT agent_id, place_id, platform, 'c' || n, turn_id, n, 0, body, %s, created_at FROM outbox, generate_series(%s, %s::int) n
+              WHERE channel = 'dm-ada'"""
+    await engine.owner.execute(more, ("sent", 1, 3000))
+    await engine.owner.execute(more, ("waiting", 3001, 3900))
+    await engine.owner.execute("ANALYZE outbox")
+    async with engine.db.bare() as connection:
+        claim = "SELECT count(*) AS n FROM claim_outbox('test', NULL, 5, %s, %s)"
+        for _ in range(8):
+            await connection.execute(claim, (engine.at, engine.at - timedelta(minutes=1)))
+        cursor = await connection.execute(
+            "SELECT seq_tup_read + idx_tup_fetch AS read FROM pg_stat_xact_user_tables WHERE relname = 'outbox'"
+        )
+        assert (await cursor.fetchone() or {})["read"] < 8 * 1000, "the heads of 900 channels, each time"
+
+
 async def test_two_senders_send_each_once_and_each_channel_in_order(engine: World) -> None:
     for number in range(10):
         for channel in ("a", "b", "c"):
