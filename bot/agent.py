@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -46,7 +46,7 @@ from bot.running_turn import AgentSettings, RunningTurn, record_usage
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Heard, Listening
 from bot.streaming import Stream
-from memory import agent_state, queue_manager
+from memory import agent_state, queue_manager, spending
 from memory.agent_state import AgentState
 from memory.cache import Cache
 from memory.db import Database
@@ -219,7 +219,7 @@ class Agent:
                 return False
             return await self._close(turn, settings.apology)
         except OverBudget as over:
-            return await self._close(turn, settings.spent_line if over.tell else "")
+            return await self._close(turn, settings.spent_line, spent=over.day)
         except ContentRefused:
             return await self._close(turn, settings.refused_line)
         bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds
@@ -294,11 +294,13 @@ class Agent:
         turn.nudged |= outcome.ending == "nudge"
         return outcome.ending in ("yield", "apologise")
 
-    async def _close(self, turn: RunningTurn, line: str) -> bool:
-        """End the turn with a fixed line, if any, to whoever addressed the bot."""
+    async def _close(self, turn: RunningTurn, line: str, *, spent: date | None = None) -> bool:
+        """End the turn with a fixed line to whoever addressed the bot. `spent`: the day on which it is said once and not again."""
         now = self._clock()
-        say = (line,) if line and turn.claim.addressed and not turn.replied else ()
+        say = (line,) if turn.claim.addressed and not turn.replied else ()
         async with self._step(turn.claim, now) as step:
+            if say and spent and not await spending.tell(step.connection, turn.claim.agent, spent):
+                say = ()
             drafts = [Draft("assistant", "message", text) for text in say]
             state = await queue_manager.append(step.connection, turn.state, self._named(drafts), at=now, turn=turn.claim.turn)
             for text in say:

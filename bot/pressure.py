@@ -24,6 +24,10 @@ WARNING_TOKENS = 60
 """Room that the memory pressure alert itself needs."""
 SMALLEST = 400
 """Characters that are shown at least of a giant message."""
+FIXED_SHARE = 0.75
+"""The most that a growing working context makes the fixed part take of the window: a queue must have room to be warned and flushed."""
+LEAST_SHOWN = 500
+"""Tokens of the working context that are shown whatever the window."""
 
 
 class Pressure:
@@ -48,6 +52,7 @@ class Pressure:
         self._persona = persona
         self._count = count
         self._clock = clock
+        self._instructions = count(prompts.system) + sum(count(str(schema.as_tool())) for schema in SCHEMAS)
         self.margin = Margin()
 
     def window(self) -> int:
@@ -155,7 +160,7 @@ class Pressure:
         return self.margin.overflowed() | await self.flush(turn, context, force=True)
 
     def _system(self, entries: Sequence[Entry]) -> str:
-        limit = max(500, self._settings.budget * 3 // 10)
+        limit = max(LEAST_SHOWN, min(self._settings.budget * 3 // 10, int(self.window() * FIXED_SHARE) - self._instructions))
         return f"{self._prompts.system}\n\n# Working context\n" + working_context.render(
             entries, self._persona.text, self._count, limit
         )

@@ -113,7 +113,8 @@ async def summarise(
             return Summary(old, truncated(lines, count), tuple(usages))
         usages.append(reply.usage)
         made = (reply.text or "").strip()
-        if not made or count(made) > TOKENS:
+        # One that is longer than what it sums up would make the context larger with every flush.
+        if not made or count(made) > min(TOKENS, count(request[1]["content"])):
             log.warning("summary was %s; truncated instead", "too long" if made else "empty")
             return Summary(old, truncated(lines, count), tuple(usages))
         summary = made

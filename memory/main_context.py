@@ -51,8 +51,9 @@ def local(at: datetime, zone: tzinfo) -> str:
 
 
 def label(name: str) -> str:
-    """A name as data: one line, no control characters, capped."""
-    return "".join(c for c in one_line(name) if c.isprintable())[:NAME_LIMIT]
+    """A name as data: one line, no control characters, capped. Who is called `you` is quoted, as that word means the agent."""
+    said = "".join(c for c in one_line(name) if c.isprintable())[:NAME_LIMIT]
+    return f'"{said}"' if said.strip().casefold() == "you" else said
 
 
 def package(kind: str, **fields: Any) -> str:

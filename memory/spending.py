@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal
 
-from memory.db import Database, value
+from memory.db import Connection, Database, value
 
 Spent = Literal["person", "bot"]
 
@@ -55,12 +55,17 @@ class Reservation:
 
 
 class OverBudget(Exception):
-    """The day's budget is spent. `whose` it is; `tell`: the person has not heard it today."""
+    """The budget of a `day` is spent; `whose` it is."""
 
-    def __init__(self, whose: Spent, *, tell: bool) -> None:
+    def __init__(self, whose: Spent, day: date) -> None:
         super().__init__(f"the day's budget of the {whose} is spent")
         self.whose = whose
-        self.tell = tell
+        self.day = day
+
+
+async def tell(connection: Connection, agent: int, day: date) -> bool:
+    """True once a person and day: whoever gets it says, in the same transaction, that the budget is spent."""
+    return bool(await value(connection, "SELECT tell_spent(%s, %s)", (agent, day)))
 
 
 class Budgets:
@@ -88,9 +93,8 @@ class Budgets:
                 (agent, day, taken.tokens, taken.micros, limits.person_tokens, round(limits.person_money * 1e6), limits.bot_tokens,
                  round(limits.bot_money * 1e6)),
             )  # fmt: skip
-            tell = bool(whose) and await value(connection, "SELECT tell_spent(%s, %s)", (agent, day))
         if whose:
-            raise OverBudget(whose, tell=bool(tell))
+            raise OverBudget(whose, day)
         return taken
 
     async def settle(self, taken: Reservation | None, model: str, *, prompt: int, cached: int, completion: int) -> None:

@@ -27,11 +27,8 @@ LOOK_BACK = 50
 AWAY = 2.0
 """Seconds to wait while there is no client, or Discord does not say how long."""
 
-GONE_FOR_GOOD = frozenset((50007, 50278, 50001, 10003, 10013, 50013, 50083, 160005, 200000, 50006, 50035, 20026))
-"""Codes that no repetition mends: direct messages closed, no guild in common, no access, no channel, no user, no permission, archived or
-locked thread, blocked by AutoMod, an empty or malformed message, the app being quarantined."""
 PERSON_GONE = frozenset((50007, 50278, 50001, 10013))
-"""Those of them that mean the person in a direct message: nothing more is tried until they write again."""
+"""Codes that mean the person in a direct message (closed, no guild in common, no access, no user): nothing more is tried until they write."""
 GONE_MESSAGE = frozenset((10008, 30046, 50005))
 """Codes of an edit that mean that the message is not there to be edited any more: deleted, or edited too often."""
 SLOW_DOWN = {40003: 60.0, 20016: 10.0, 40062: 10.0, 130000: 30.0}

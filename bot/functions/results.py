@@ -46,10 +46,12 @@ def show(found: Page, zone: tzinfo) -> str:
 
 
 def _line(hit: Hit, zone: tzinfo) -> str:
+    quoted = hit.kind == "quote"  # as in the prompt, so that nobody's words pass for those of a namesake
     values = {
+        "type": "quote" if quoted else "",
         "time": local(hit.at, zone),
         "place": label(place_label(hit.place_kind, hit.place_name)),
-        "from": "you" if hit.role == "assistant" else label(hit.author),
+        "said_by" if quoted else "from": "you" if hit.role == "assistant" else label(hit.author),
         "tags": ", ".join(hit.tags),
         "text": shorten(hit.content, keep=HIT_LIMIT, pointer="search for exact words of the part you need"),
     }

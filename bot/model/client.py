@@ -36,6 +36,7 @@ from bot.model.messages import (
     ChatMessage,
     ToolChoice,
     ids_in,
+    meant_as_schema_reply,
     read_schema_reply,
     repair,
     schema_format,
@@ -304,8 +305,10 @@ class ModelClient:
             self._plain[ask.model] = self._plain.get(ask.model, True) and not thinks_aloud(message)
         names = frozenset(function.name for function in ask.functions)
         calls = native_calls(message, names)
-        if text and self._by_schema(ask):
+        unread = bool(text) and self._by_schema(ask)
+        if text and unread:
             read = read_schema_reply(text)
+            unread = read is None
             if read is not None:
                 text, calls = read[0], (*calls, *read[1])
             elif finish == "length":
@@ -313,6 +316,8 @@ class ModelClient:
         if text:
             text, written = calls_in_text(text, names)
             calls = (*calls, *written)
+        if text and unread and meant_as_schema_reply(text):
+            text = ""  # nor is a broken one
         return Reply(
             text=text if text and text.strip() else None,
             calls=unique_ids(calls, ids_in(ask.messages)),

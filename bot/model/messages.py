@@ -249,17 +249,39 @@ def _instructions(functions: Sequence[FunctionSchema]) -> str:
     )
 
 
+_REPLY = re.compile(r"""\s*(?:```(?:json)?\s*)?(\{\s*["'](?:text|calls)["']\s*:)""")
+
+
+def meant_as_schema_reply(content: str) -> bool:
+    """Whether a text begins as a reply under `schema_format` does; where it cannot be read it is nothing to show to a person."""
+    return _REPLY.match(content) is not None
+
+
 def read_schema_reply(content: str) -> tuple[str | None, tuple[Call, ...]] | None:
-    """Text and calls of a reply made under `schema_format`, or None where it is something else (or cut off)."""
-    try:
-        value = exact_value(content.strip().removeprefix("```json").removesuffix("```").strip())
-    except ValueError:
-        return None
+    """Text and calls of a reply made under `schema_format`, or None where it is something else (or cut off).
+
+    An endpoint that does not hold its model to the schema gives a single call without its list, or prose after the object.
+    """
+    value = _reply_object(content)
     if not isinstance(value, dict) or not ({"text", "calls"} & value.keys()):
         return None
+    given = value.get("calls")
     calls = []
-    for number, item in enumerate(value.get("calls") or [], 1):
+    for number, item in enumerate([given] if isinstance(given, Mapping) else given if isinstance(given, list) else (), 1):
         if isinstance(item, Mapping):
             raw = json.dumps(item.get("arguments") or {}, ensure_ascii=False)
             calls.append(Call(f"schema_{number}", str(item.get("function") or ""), raw))
     return clean(str(value.get("text") or "")), tuple(calls)
+
+
+def _reply_object(content: str) -> object:
+    try:
+        return exact_value(content.strip().removeprefix("```json").removesuffix("```").strip())
+    except ValueError:
+        pass
+    if begin := _REPLY.match(content):
+        try:
+            return json.JSONDecoder(strict=False).raw_decode(content, begin.start(1))[0]
+        except (ValueError, RecursionError):
+            pass
+    return None

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC
 
 import pytest
 import tiktoken
 
-from memory import recall_storage
+from bot.model.client import Reply
+from bot.summariser import summarise
+from memory import recall_storage, working_context
 from memory.db import Database
+from memory.messages import Message
 from memory.queue_manager import PRESSURE
 from memory.search import Query
 from memory.tokens import count
-from tests.bot.dialogue import SETTINGS, Dialogue, dialogue, seen
+from tests.bot.dialogue import SETTINGS, START, Dialogue, dialogue, seen
 from tests.servers.model import Answer, Gate, Request, Status, Step, call, reply
 from tests.waiting import until
 
@@ -154,6 +159,45 @@ async def test_a_summariser_that_fails_is_replaced_by_truncation_and_tried_again
         assert "This is summary" in str(conversation["summary"])
         again = [r for r in d.model.requests[made:] if is_summary(r)]
         assert any("Entry number 0:" in seen(r) for r in again), "made from what left the conversation before, too"
+
+
+async def test_a_summary_longer_than_what_it_sums_up_is_not_taken() -> None:
+    said = [Message(n, n, "user", "message", f"Short number {n}.", "ada", "Ada", (), None, "direct", START) for n in range(1, 4)]
+    answers = ["So much to tell. " * 40, "Three short ones."]
+
+    async def ask(messages: Sequence[Mapping[str, str]], longest: int) -> Reply:
+        return Reply(answers.pop(0))
+
+    first, second = [await summarise(ask, "Sum up.", "Before.", said, zone=UTC, window=2000, count=count) for _ in range(2)]
+    assert first.text == "Before."
+    assert "Short number 3." in first.tail
+    assert (second.text, second.tail) == ("Three short ones.", "")
+
+
+async def test_a_working_context_that_grows_leaves_the_queue_room_to_be_warned_and_flushed(db: Database) -> None:
+    async with dialogue(db, policy=Summariser(), settings=SMALL) as d:
+        await talk(d, 3)
+        [agent], [place] = await d.rows("SELECT id FROM agents"), await d.rows("SELECT id FROM places")
+        number, here = int(str(agent["id"])), int(str(place["id"]))
+        for turn, (section, room) in enumerate(working_context.SECTION_LIMITS.items()):
+            async with db.agent(number, everything=True) as connection:
+                for n in range(room // 450):
+                    await working_context.insert(
+                        connection, agent=number, place=here, visibility="direct", section=section, turn=None, at=d.at,
+                        content=f"{section} {n}: " + " ".join(f"fact{n}of{k}" for k in range(40)),
+                    )  # fmt: skip
+                await connection.execute("UPDATE agents SET version = version + 1")
+            await talk(d, 2, 3 + 2 * turn)
+        full = len(d.model.requests)
+        await talk(d, 12, 100)
+        late = d.model.requests[full:]
+        assert max(map(size, d.model.requests)) <= SMALL.budget
+        assert "older entries are not shown" in seen(late[-1])
+        assert all(len([m for m in r.messages if "Entry number" in str(m["content"])]) >= 2 for r in late if not is_summary(r))
+        assert sum(map(is_summary, late)) <= 6, "not one a turn"
+        alerts = await d.rows("SELECT position FROM messages WHERE kind = 'alert'")
+        flushes = await d.rows("SELECT target_id FROM memory_log WHERE action = 'flush'")
+        assert len(alerts) >= len(flushes), "each after a warned pass"
 
 
 async def test_the_model_may_save_when_warned(db: Database) -> None:

@@ -7,9 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from bot.bench.stage import Freely
 from memory.db import Database, value
-from memory.spending import Budgets, Limits, OverBudget, Price
+from memory.spending import Budgets, Limits, OverBudget, Price, tell
 from tests.bot.dialogue import START, dialogue
+from tests.bot.test_pressure import SMALL, text
 from tests.servers.model import Request, Step, reply
 
 
@@ -46,6 +48,26 @@ async def test_the_budget_of_the_whole_bot_stops_everybody_but_tells_each_once(d
         assert sum(each == [d.settings.spent_line] for each in said) == 2
 
 
+@pytest.mark.parametrize("first", ["timed turn", "summary"])
+async def test_who_is_told_is_the_person_who_asks_whatever_met_the_spent_budget_first(db: Database, first: str) -> None:
+    async with dialogue(db, policy=answer, settings=SMALL) as d:
+        d.initiative = Freely(db)
+        for n in range(30):
+            await d.hear(text(n))
+            [conversation] = await d.rows("SELECT warned, fifo_start FROM conversations")
+            if conversation["warned"]:
+                break
+        d.budgets = Budgets(db, Limits(person_tokens=1), {})
+        if first == "timed turn":
+            assert await d.hear("", kind="login") == []
+            assert await d.hear("and now?") == [d.settings.spent_line]
+        else:  # so much to say that the queue must be flushed before anything is asked
+            assert await d.hear(" ".join(text(n) for n in range(40, 52))) == [d.settings.spent_line]
+            [after] = await d.rows("SELECT fifo_start FROM conversations")
+            assert after != {"fifo_start": conversation["fifo_start"]}
+        assert await d.hear("and now?") == []
+
+
 async def test_many_calls_at_once_cannot_overspend_together(db: Database) -> None:
     async with dialogue(db, policy=answer) as d:
         await d.hear("hello")
@@ -60,7 +82,8 @@ async def test_many_calls_at_once_cannot_overspend_together(db: Database) -> Non
         assert len(granted) == 10
         over = [each for each in results if isinstance(each, OverBudget)]
         assert len(over) == 20
-        assert sum(each.tell for each in over) == 1
+        async with db.bare() as connection:
+            assert [await tell(connection, number, each.day) for each in over].count(True) == 1
 
 
 async def test_an_estimate_is_replaced_by_what_the_call_cost(db: Database) -> None:

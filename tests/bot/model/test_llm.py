@@ -535,6 +535,28 @@ async def test_a_schema_reply_that_is_cut_off_is_never_shown(model: ScriptedMode
     assert (answer.text, answer.calls, answer.finish) == (None, (), "length")
 
 
+@pytest.mark.parametrize(
+    ("given", "text", "calls"),
+    [
+        ('{"text": "hi", "calls": true}', "hi", []),
+        ('{"text": "hi", "calls": 5}', "hi", []),
+        ('{"text": "hi", "calls": [3, "list_timers"]}', "hi", []),
+        ('{"text": "", "calls": {"function": "list_timers", "arguments": {}}}', None, ["list_timers"]),
+        ('```json\n{"text": "hi", "calls": []}\n```\nThat is my answer.', "hi", []),
+        ('{"text": "hi", "calls": [}', None, []),
+        ('{"text": "she said "hi" to me", "calls": []}', None, []),
+        ('{"text": "", "calls": [{"function": "list_timers", "arguments": {', None, ["list_timers"]),
+        ('{"text": "{\\"text\\": 1}", "calls": []}', '{"text": 1}', []),
+    ],
+)
+async def test_a_schema_reply_of_another_shape_is_read_or_hidden(
+    model: ScriptedModel, by_schema: Client, given: str, text: str | None, calls: list[str]
+) -> None:
+    model.add(reply(given))
+    answer = await by_schema.ask(LIST)
+    assert (answer.text, [one.name for one in answer.calls]) == (text, calls)
+
+
 async def test_an_endpoint_without_response_format_still_works(model: ScriptedModel, by_schema: Client) -> None:
     model.add(Status(400, None, "response_format is not supported"), schema_reply("fine"), reply("plain"))
     assert (await by_schema.ask(LIST)).text == "fine"

@@ -25,6 +25,7 @@ from tests.servers.model import (
     Status,
     Step,
     Truncated,
+    call,
     reply,
 )  # fmt: skip
 from tests.waiting import until
@@ -69,6 +70,33 @@ async def test_a_fault_that_passes_is_followed_by_exactly_one_answer(db: Databas
         assert await answered_later(d, agent) == ([SETTINGS.waiting_line] if refused else []) + ["Here I am."]
         said = await d.rows("SELECT content FROM messages WHERE kind = 'message' ORDER BY position")
         assert [row["content"] for row in said] == ["Are you there?", "Here I am."]
+
+
+async def test_a_reset_before_the_endpoint_read_anything_is_followed_by_exactly_one_answer(db: Database) -> None:
+    async with dialogue(db, Reset(after=False), Reset(after=False), reply("Here I am.")) as d:
+        agent = await d.accept("Are you there?")
+        assert await answered_later(d, agent) == ["Here I am."]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [*PASSING.values(), Status(400, "context_length_exceeded", "maximum context length")],
+    ids=[*PASSING, "context_length_exceeded"],
+)
+async def test_a_fault_in_the_middle_of_a_turn_repeats_nothing_that_was_done(db: Database, fault: Step) -> None:
+    faults = [fault, fault]
+    keep = call("working_context_append", section="goals", content="Sail to Porto.", request_heartbeat=True)
+
+    def policy(request: Request) -> Step:
+        if not request.contents("tool"):
+            return reply("Let me note that.", keep)
+        return faults.pop() if faults else reply("Good plan.")
+
+    async with dialogue(db, policy=policy) as d:
+        agent = await d.accept("I want to sail to Porto")
+        assert [line for line in await answered_later(d, agent) if line != SETTINGS.waiting_line] == ["Good plan."]
+        assert await d.entries() == [("goals", "Sail to Porto.")]
+        assert not faults
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.servers.discord.routes_messages import MessageRoutes, Typed
 from tests.servers.discord.routes_places import PlaceRoutes
 from tests.servers.discord.session import Connection
 from tests.servers.discord.waiting import Signal, T
-from tests.servers.discord.world import Channel, Guild, Message, Role, User, World
+from tests.servers.discord.world import Channel, Guild, Json, Message, Role, User, World
 
 TOKEN = "MTk4NjIyNDgzNDcxOTI1MjQ4.G0cal0.local-test-token"
 
