@@ -269,8 +269,9 @@ async def test_a_status_shows_while_the_agent_works_and_is_cleared_on_every_way_
     world.model.add(gate)
     ada.say(None, "think again", thread=root)
     await server.until(lambda: server.status(ada.dm, root.ts) or None)
-    ada.say(None, "stop", thread=root)
+    stop = ada.say(None, "stop", thread=root)
     await server.until(lambda: not server.status(ada.dm, root.ts) or None)
+    await server.wait_for_message(ada.dm, after=stop)
     gate.release()
     # One that fails is nobody's loss.
     server.faults.error("assistant.threads.setStatus", "internal_error", 5)
