@@ -3,11 +3,11 @@
 import asyncio
 import getpass
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -24,7 +24,7 @@ from bot.config import Loaded
 from bot.findings import StartError
 from memory import importing
 from memory.db import value
-from memory.spending import Price
+from memory.spending import Limits, Price
 
 memory = typer.Typer(help="See, export, import or delete what is kept of one person.", no_args_is_help=True)
 usage = typer.Typer(help="What model calls cost; start a day's budget anew.", no_args_is_help=True)
@@ -197,8 +197,10 @@ def replay(
 
 @usage.command("show", epilog="Example: bot usage show --days 7")
 def usage_show(context: typer.Context, days: Annotated[int, typer.Option(help="How far back.", min=1, max=3660)] = 1) -> None:
-    """What model calls cost in tokens and money, by person and model."""
+    """What model calls cost in tokens and money, by person and model, and what of today's budgets is taken."""
     loaded = settings(context)
+    budget = loaded.config.budget
+    limits = Limits(budget.person_tokens, budget.person_money, budget.bot_tokens, budget.bot_money)
     prices = {name: Price(price.prompt, price.cached, price.completion) for name, price in loaded.config.budget.prices.items()}
 
     async def act(parts: Parts) -> str:
@@ -206,8 +208,10 @@ def usage_show(context: typer.Context, days: Annotated[int, typer.Option(help="H
             since = parts.now() - timedelta(days=days)
             rows = await (await connection.execute("SELECT * FROM usage_since(%s)", (since,))).fetchall()
             openers = await (await connection.execute("SELECT * FROM opener_costs(%s)", (since,))).fetchone()
+            spent = await (await connection.execute("SELECT * FROM spent_on(%s)", (parts.now().date(),))).fetchall()
+        taken = budget_table(limits, spent) if limits.any else ""
         if not rows:
-            return "No model calls."
+            return f"No model calls.\n{taken}".rstrip()
         lines = []
         for row in rows:
             price = prices.get(row["model"]) or prices.get("default") or Price()
@@ -217,9 +221,23 @@ def usage_show(context: typer.Context, days: Annotated[int, typer.Option(help="H
                 (str(row["agent_id"]), row["purpose"], row["model"], *(f"{number:,}" for number in numbers), f"{money:.4f}")
             )
         shown = _table(("agent", "for", "model", "calls", "prompt", "cached", "completion", "money"), lines)
-        return f"{shown}\n{opener_line(openers)}" if openers and openers["considered"] else shown
+        opened = opener_line(openers) if openers and openers["considered"] else ""
+        return "\n".join(part for part in (shown, opened, taken) if part)
 
     _with_parts(loaded, act)
+
+
+def budget_table(limits: Limits, spent: Sequence[Mapping[str, Any]]) -> str:
+    """What of today's budgets (UTC) is taken, of rows of SQL `spent_on`."""
+    lines = []
+    for row in spent:
+        own = row["agent_id"] is not None
+        tokens, money = (limits.person_tokens, limits.person_money) if own else (limits.bot_tokens, limits.bot_money)
+        lines.append(
+            (str(row["agent_id"]) if own else "all", f"{row['tokens']:,}", f"{tokens:,}" if tokens else "no limit",
+             f"{row['micros'] / 1e6:.4f}", f"{money:.4f}" if money else "no limit", "yes" if row["told"] else "")
+        )  # fmt: skip
+    return _table(("agent", "tokens today", "of", "money today", "of", "told"), lines)
 
 
 def opener_line(costs: Mapping[str, int]) -> str:
@@ -252,7 +270,7 @@ def usage_reset(
     _with_parts(settings(context), act)
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     table = Table(*columns, box=box.SIMPLE, pad_edge=False)
     for row in rows:
         table.add_row(*row)

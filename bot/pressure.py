@@ -8,7 +8,7 @@ from datetime import datetime
 from bot.engine import turns
 from bot.functions import SCHEMAS
 from bot.model.client import Reply
-from bot.model.margin import Margin
+from bot.model.margin import LEAST, LEAST_EXACT, Margin
 from bot.model.processor import Processor
 from bot.persona import Persona
 from bot.prompts import Prompts
@@ -18,6 +18,7 @@ from memory import fifo_queue, main_context, queue_manager, working_context
 from memory.db import Database
 from memory.main_context import MainContext, local, package
 from memory.messages import Message
+from memory.tokens import ESTIMATED, encoding_of
 from memory.working_context import Entry
 
 WARNING_TOKENS = 60
@@ -53,7 +54,7 @@ class Pressure:
         self._count = count
         self._clock = clock
         self._instructions = count(prompts.system) + sum(count(str(schema.as_tool())) for schema in SCHEMAS)
-        self.margin = Margin()
+        self.margin = Margin(least=LEAST if encoding_of(settings.chat_model) == ESTIMATED else LEAST_EXACT)
 
     def window(self) -> int:
         """Tokens that a prompt may take, as our tokenizer counts: the budget less the reply's reserve and the model's margin."""
@@ -84,8 +85,20 @@ class Pressure:
                     return self._build(turn, shown)
             if not await self.flush(turn, context):
                 if giant <= SMALLEST:
-                    return main_context.trimmed(context, window, fifo_queue.answering(turn.state.queue))
+                    return self._least(turn)
                 giant = max(SMALLEST, giant // 2)
+
+    def _least(self, turn: RunningTurn) -> MainContext:
+        """What fits when nothing can be evicted: without what the turn did first, then without others' words, at last the newest alone."""
+        queue = turn.state.queue
+        asked = fifo_queue.answering(queue)
+        own = [index for index in asked if queue[index].kind != "quote"]
+        for keep in (asked, own, own[-1:]):
+            for shown in (SMALLEST, SMALLEST // 2, SMALLEST // 4):
+                context = main_context.trimmed(self._build(turn, shown), self.window(), keep)
+                if context.tokens <= self.window():
+                    return context
+        return context
 
     def _thresholds(self, context: MainContext) -> fifo_queue.Thresholds:
         return fifo_queue.thresholds(

@@ -8,7 +8,7 @@ Everything that people or platforms wrote is packaged as JSON data, labelled wit
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
@@ -116,11 +116,11 @@ def _arguments(raw: str, giant: int) -> str:
     return raw if len(raw) <= giant else json.dumps({"shortened": raw[:giant]}, ensure_ascii=False)
 
 
-def trimmed(context: MainContext, window: int, keep: range) -> MainContext:
+def trimmed(context: MainContext, window: int, keep: Collection[int]) -> MainContext:
     """The context without queue messages, as far as needed to fit: the last resort when nothing can be evicted or shortened any more.
 
-    `keep` are the indices of what is being answered; around it the oldest rounds go, a result never without its call. What is left
-    out is left out of this call alone.
+    `keep` are the indices of what must stay; around it the oldest rounds go, a result never without its call. What is left out is left
+    out of this call alone.
     """
     first = len(context.messages) - 1 - len(context.queue)
     roles = [message["role"] for message in context.messages[first:-1]]

@@ -95,10 +95,9 @@ def _render(kept: Sequence[Entry], persona: str, hidden: int) -> str:
     lines = ["## persona (set by the operator; you cannot change it)", persona.strip()]
     for section in SECTIONS:
         own = [entry.content for entry in kept if entry.section == section]
-        if section == "persona":
-            lines += [f"- {one_line(content)}" for content in own]
-        else:
-            lines += [f"## {section}", *(f"- {one_line(content)}" for content in own)] if own else []
+        # Under a heading of their own: what came of a conversation must not read as if the operator had set it.
+        heading = "## persona, adjusted by you to this person" if section == "persona" else f"## {section}"
+        lines += [heading, *(f"- {one_line(content)}" for content in own)] if own else []
     if hidden:
         lines.append(f"({hidden} older entries are not shown for lack of room.)")
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from bot.functions.archival_storage import store
 from bot.functions.context import CallContext, Refused
 from bot.keeping.decision import Decision, sensitive_kind
 from memory import undo, working_context
-from memory.working_context import ENTRY_LIMIT, TASK_NOTES, Entry, Section, find, plain, room
+from memory.working_context import ENTRY_LIMIT, TASK_NOTES, Entry, Section, find, one_line, plain, room
 
 Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "task_notes"]
 
@@ -39,7 +39,7 @@ async def working_context_append(
 async def append(context: CallContext, section: Section, content: str, decision: Decision) -> str:
     """Store a new entry that was decided to be kept. Raises Refused where there is no room."""
     entries = context.state.entries
-    note = f" It stands against: {decision.conflicts[0]} Replace that if it has changed." if decision.conflicts else ""
+    note = f" It stands against: {one_line(decision.conflicts[0])} Replace that if it has changed." if decision.conflicts else ""
     if section == "task_notes":
         notes = [entry for entry in entries if entry.section == "task_notes"]
         while len(notes) >= TASK_NOTES or (notes and room(context.state.entries, section) < len(content)):
@@ -134,6 +134,6 @@ def _only(context: CallContext, text: str) -> Entry:
             "No entry of the working context contains that. Look at the working context and give the words of one entry."
         )
     if len(found) > 1:
-        candidates = "; ".join(f"[{entry.section}] {entry.content[:120]}" for entry in found[:5])
+        candidates = "; ".join(f"[{entry.section}] {one_line(entry.content)[:120]}" for entry in found[:5])
         raise Refused(f"{len(found)} entries match. Give words that only one contains: {candidates}")
     return found[0]

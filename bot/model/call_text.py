@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from bot.model.calls import Call, balanced_end, exact_value
@@ -38,18 +38,21 @@ STARTS = 200
 """Places in a text at which a call may begin and that are looked at."""
 
 
-def calls_in_text(text: str, names: Collection[str]) -> tuple[str, tuple[Call, ...]]:
+def calls_in_text(text: str, names: Collection[str], heard: Iterable[str] = ()) -> tuple[str, tuple[Call, ...]]:
     """What is left of `text` for the person, and the calls of the functions `names` that stood in it.
 
-    A broken call keeps its broken arguments, so that the model is told of it and not the person.
+    A broken call keeps its broken arguments, so that the model is told of it and not the person. `heard` is what people wrote and what
+    results brought: a call that stands there word for word is repeated by the model and stays text. Else whoever plants one in a
+    message or a document would have it run as soon as the model reads it out.
     """
     text = clean(text)
     if len(text) > SCANNED:
         # Reading is quadratic at worst; a reply this long is no call, and the loop must not stand still for it.
         return text, ()
     found: list[tuple[str, str]] = []
+    known = functools.cache(lambda: _squeezed("\n".join(heard)))
     # Until nothing is found: taking a call out may join two halves of another.
-    while names and (one := _first(text, frozenset(names))) is not None:
+    while names and (one := _first(text, frozenset(names), known)) is not None:
         found += one.calls
         start, end = _with_wrapping(text, one.start, one.end)
         gap = "\n" if text[:start].strip() and text[end:].strip() else ""
@@ -58,13 +61,21 @@ def calls_in_text(text: str, names: Collection[str]) -> tuple[str, tuple[Call, .
     return (text.strip() if calls else text), calls
 
 
-def _first(text: str, names: frozenset[str]) -> _Found | None:
+_SPACING = re.compile(r"\\+[nrt]|[\s\\]")
+
+
+def _squeezed(text: str) -> str:
+    """Text without spacing and without what JSON puts before quotes, in which a repetition is found however it was packaged."""
+    return _SPACING.sub("", text)
+
+
+def _first(text: str, names: frozenset[str], known: Callable[[], str]) -> _Found | None:
     if not any(name in text for name in names):
         return None
     patterns = _patterns(names)
     for match in itertools.islice(patterns.start.finditer(text), STARTS):
         found = _read(text, match, names, patterns)
-        if found is not None:
+        if found is not None and _squeezed(text[found.start : found.end]) not in known():
             return found
     return None
 

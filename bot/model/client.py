@@ -314,7 +314,7 @@ class ModelClient:
             elif finish == "length":
                 text = ""  # half an object is nothing to show to a person
         if text:
-            text, written = calls_in_text(text, names)
+            text, written = calls_in_text(text, names, _heard(ask.messages))
             calls = (*calls, *written)
         if text and unread and meant_as_schema_reply(text):
             text = ""  # nor is a broken one
@@ -336,6 +336,11 @@ class _Ask:
     max_tokens: int
     temperature: float | None
     watch: Watch | None = None
+
+
+def _heard(messages: Sequence[ChatMessage]) -> list[str]:
+    """What people wrote and what functions brought."""
+    return [str(message.get("content")) for message in messages if message.get("role") in ("user", "tool")]
 
 
 async def _whole(call: Awaitable[Any]) -> bytes:

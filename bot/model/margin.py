@@ -7,6 +7,8 @@ MOST = 2.5
 START = 1.02
 LEAST = 0.7
 """The narrowest: what is counted for an unknown model is an estimate from above."""
+LEAST_EXACT = 0.95
+"""The narrowest where the tokenizer is known: an endpoint that reports still less leaves out the functions or what it had cached."""
 REMEMBERED = 40
 """Reports whose widest decides."""
 SAFETY = 1.02
@@ -15,8 +17,9 @@ SAFETY = 1.02
 class Margin:
     """By how much an endpoint counts more tokens than our tokenizer does; less than 1 where ours estimates too many."""
 
-    def __init__(self, factor: float = START) -> None:
+    def __init__(self, factor: float = START, *, least: float = LEAST) -> None:
         self.factor = factor
+        self._least = least
         self._ratios: deque[float] = deque(maxlen=REMEMBERED)
         self._before = 1.0
 
@@ -30,7 +33,7 @@ class Margin:
         agreed, self._before = min(ratio, self._before), ratio
         self._ratios.append(ratio)
         widest = max(self._ratios) if len(self._ratios) == REMEMBERED else self.factor / SAFETY
-        self.factor = max(LEAST, agreed * SAFETY, min(self.factor, widest * SAFETY))
+        self.factor = max(self._least, agreed * SAFETY, min(self.factor, widest * SAFETY))
 
     def overflowed(self) -> bool:
         """The endpoint refused a prompt as too long in spite of the count; returns whether the margin could still be widened."""

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 Purpose = Literal["chat", "summary", "filter"]
 REST = 30.0
 """Seconds that a failed endpoint is left alone while another one answers."""
+_OF_THE_REQUEST = (400, 422)
+"""Refusals of one request, which say nothing of the next: what one person writes must not send everybody to another model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class Processor:
             except (ModelUnavailable, ModelRejected) as error:
                 if isinstance(error, ModelRejected):
                     log.error("the endpoint of %s refuses: %s", endpoint.model, error)
-                self._rests_until[endpoint] = asyncio.get_running_loop().time() + REST
+                if not (isinstance(error, ModelRejected) and error.status in _OF_THE_REQUEST):
+                    self._rests_until[endpoint] = asyncio.get_running_loop().time() + REST
                 failure = failure or error
                 continue
             finally:

@@ -159,12 +159,19 @@ async def test_an_unreachable_redis_and_a_wrong_role_are_refused(data: Path, url
 
 @pytest.mark.timeout(300)
 async def test_the_operators_day(data: Path) -> None:
-    code, out, err = await run(data, "chat", user="ada", given="My name is Ada.\n")
+    limits = {"KEEPSAKE__BUDGET__PERSON_TOKENS": "200000", "KEEPSAKE__BUDGET__BOT_TOKENS": "3000000"}
+    code, out, err = await run(data, "chat", user="ada", given="My name is Ada.\n", **limits)
     assert code == 0, err
 
     code, out, err = await run(data, "users")
     assert code == 0, err
     assert "console::ada" in out
+
+    code, out, err = await run(data, "usage", "show", **limits)
+    assert code == 0, err
+    assert re.search(r"tokens today(.|\n)*all +[\d,]+ +3,000,000(.|\n)*\d+ +[\d,]+ +200,000", out), out
+    assert "begins anew" in (await run(data, "usage", "reset", "ada"))[1]
+    assert " 200,000" not in (await run(data, "usage", "show", **limits))[1]
 
     code, out, err = await run(data, "doctor")
     assert code == 0, out

@@ -11,6 +11,7 @@ from datetime import UTC
 import pytest
 import tiktoken
 
+from adapters.base import Quote
 from bot.model.client import Reply
 from bot.summariser import summarise
 from memory import recall_storage, working_context
@@ -233,6 +234,18 @@ async def test_a_refusal_of_the_endpoint_in_spite_of_the_count_flushes_and_tries
         assert any(is_summary(r) for r in d.model.requests)
 
 
+async def test_an_endpoint_that_reports_too_few_tokens_does_not_make_prompts_outgrow_the_budget(db: Database) -> None:
+    def without_functions(request: Request) -> Step:
+        said = "A summary." if is_summary(request) else "ok"
+        return reply(said, prompt_tokens=size(request) * 6 // 10, completion_tokens=1)
+
+    async with dialogue(db, policy=without_functions, settings=SMALL) as d:
+        agent = d.agent  # one for all turns, as in one process, so that it learns
+        for n in range(75):
+            await agent.turn(await d.claim(await d.accept(text(n))))
+        assert max(map(size, d.model.requests)) <= SMALL.budget
+
+
 @pytest.mark.parametrize("cut_at", ["chat", "summary"])
 async def test_a_crash_between_any_two_steps_of_a_flush_loses_nothing_and_doubles_nothing(db: Database, cut_at: str) -> None:
     """Every request that the turn makes is cut off once, as by kill -9: before the flush, in the summary, after the flush."""
@@ -298,3 +311,26 @@ async def test_the_question_stays_in_the_prompt_through_its_own_turn_whatever_th
         assert len(chats) >= 3
         assert all(question in seen(r) for r in chats)
         assert max(map(size, chats)) <= SMALL.budget
+
+
+async def test_others_words_around_a_question_never_push_the_prompt_over_the_budget(db: Database) -> None:
+    around = tuple(Quote(f"console::bob{n}", "Bob", text(n), "context") for n in range(60))
+    async with dialogue(db, policy=Summariser(), settings=SMALL) as d:
+        assert await d.hear("THE QUESTION beside them", quotes=around) == ["ok"]
+        [asked] = d.model.requests
+        assert size(asked) <= SMALL.budget
+        assert "THE QUESTION beside them" in seen(asked)
+        kept = await d.rows("SELECT content FROM messages WHERE kind = 'quote'")
+        assert len(kept) == 60, "left out of the prompt, not of recall storage"
+
+
+async def test_many_large_calls_at_once_never_push_the_prompt_over_the_budget(db: Database) -> None:
+    def policy(request: Request) -> Step:
+        keep = [call("archival_storage_insert", call_id=f"c{n}", content=text(n) * 3, request_heartbeat=True) for n in range(14)]
+        return reply("ok") if request.contents("tool") else reply(None, *keep)
+
+    async with dialogue(db, policy=policy, settings=SMALL) as d:
+        assert await d.hear("THE QUESTION beside them") == ["ok"]
+        assert max(map(size, d.model.requests)) <= SMALL.budget
+        assert "THE QUESTION beside them" in seen(d.model.requests[-1])
+        assert len(d.model.requests[-1].contents("tool")) == 14, "every call has its result"

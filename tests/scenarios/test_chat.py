@@ -65,6 +65,16 @@ async def test_bad_bytes_and_giant_lines_are_messages_like_others(data: Path) ->
     assert "\ufffd" in heard
 
 
+async def test_the_configured_fallback_answers_while_the_model_is_away(data: Path) -> None:
+    async with (
+        ScriptedModel(policy=lambda request: Status(503)) as away,
+        ScriptedModel(policy=lambda request: reply(f"by {request.model}")) as other,
+    ):
+        spare = {"KEEPSAKE__MODEL__FALLBACK": "spare", "KEEPSAKE__MODEL__FALLBACK_URL": other.base_url}
+        code, out, err = await run(data, "chat", user="fallback", given="Hi\nAnd again\n", **endpoint(away), **spare)
+    assert (code, out) == (0, "by spare\nby spare\n"), err
+
+
 async def test_kill_in_the_middle_of_an_answer_loses_nothing(data: Path) -> None:
     gate = Gate()
     async with ScriptedModel([gate, reply("Here is your answer."), reply("And the next.")]) as model:

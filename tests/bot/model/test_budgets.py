@@ -98,6 +98,9 @@ async def test_an_estimate_is_replaced_by_what_the_call_cost(db: Database) -> No
         await budgets.settle(taken, "m", prompt=1100, cached=100, completion=50)
         [row] = await d.rows("SELECT tokens, micros FROM spending")
         assert row == {"tokens": 1150, "micros": 1000 * 2 + 100 * 1 + 50 * 10}
+        async with db.bare() as connection:  # as the operator sees it, across agents
+            shown = await (await connection.execute("SELECT * FROM spent_on(%s)", (START.date(),))).fetchall()
+        assert shown == [{"agent_id": own, **row, "told": False} for own in (None, number)]
 
 
 async def test_the_operator_starts_the_day_anew(db: Database) -> None:

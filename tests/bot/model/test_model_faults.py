@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from adapters.base import Person
 from bot.engine.events import TryAgainLater
 from bot.model.client import ModelClient
 from bot.model.processor import Endpoint
@@ -204,3 +205,20 @@ async def test_the_fallback_model_answers_while_the_first_is_away_and_the_first_
         assert len(d.model.requests) == 1
         models = await d.rows("SELECT model FROM usage")
         assert {row["model"] for row in models} == {"spare"}
+
+
+async def test_a_request_that_the_endpoint_refuses_goes_to_the_fallback_alone(db: Database) -> None:
+    def picky(request: Request) -> Step:
+        odd = "an odd request" in str(request.messages)
+        return Status(400, "invalid_request", "cannot parse") if odd else reply(f"by {request.model}")
+
+    async with (
+        ScriptedModel(policy=lambda request: reply(f"by {request.model}")) as other,
+        dialogue(db, policy=picky) as d,
+        ModelClient(other.base_url, "") as client,
+    ):
+        d.fallbacks = (Endpoint(client, "spare"),)
+        bob = d.elsewhere("bob", "direct", workspace="", person=Person("console", "", "bob", "Bob"))
+        assert await d.hear("an odd request") == ["by spare"]
+        bob.made = d.made  # one processor for both, as in one process
+        assert await bob.hear("hello") == ["by gpt-4o"]
