@@ -347,21 +347,23 @@ async def test_a_daily_reminder_that_was_missed_for_days_comes_once(db: Database
         assert await due(d, "reminder") == datetime(2026, 12, 6, 8, 0, tzinfo=UTC)
 
 
+async def pause(d: Dialogue, paused: bool) -> None:
+    (row,) = await d.rows("SELECT id FROM agents")
+    async with d.db.agent(int(str(row["id"]))) as connection:
+        await connection.execute("UPDATE agents SET paused = %s", (paused,))
+
+
+CALL_MUM = (reply("ok", call("set_timer", purpose="call Mum", in_minutes=5)), reply(None, call("send_message", text="Call Mum!")))
+
+
 async def test_a_reminder_waits_for_somebody_who_is_paused_and_is_not_lost(db: Database) -> None:
-    script = [
-        reply("ok", call("set_timer", purpose="call Mum", in_minutes=5)),
-        reply(None, call("send_message", text="Call Mum!")),
-    ]
-    async with talking(db, *script) as (d, counts):
+    async with talking(db, *CALL_MUM) as (d, counts):
         await d.hear("Remind me in five minutes to call Mum")
-        (row,) = await d.rows("SELECT id FROM agents")
-        async with d.db.agent(int(str(row["id"]))) as connection:
-            await connection.execute("UPDATE agents SET paused = true")
+        await pause(d, True)
         d.clock[0] += timedelta(minutes=6)
         assert await tick(d) is None
         assert counts == {"reminder_paused": 1}
-        async with d.db.agent(int(str(row["id"]))) as connection:
-            await connection.execute("UPDATE agents SET paused = false")
+        await pause(d, False)
         d.clock[0] += timedelta(hours=1)
         assert await tick(d) == ["Call Mum!"]
         assert "61 min late" in seen(d.model.requests[1])
@@ -375,21 +377,14 @@ async def fire(d: Dialogue) -> None:
 
 
 async def test_a_reminder_that_is_refused_as_its_turn_begins_is_not_lost(db: Database) -> None:
-    script = [
-        reply("ok", call("set_timer", purpose="call Mum", in_minutes=5)),
-        reply(None, call("send_message", text="Call Mum!")),
-    ]
-    async with talking(db, *script) as (d, counts):
+    async with talking(db, *CALL_MUM) as (d, counts):
         await d.hear("Remind me in five minutes to call Mum")
-        (row,) = await d.rows("SELECT id FROM agents")
         d.clock[0] += timedelta(minutes=6)
         await fire(d)
-        async with d.db.agent(int(str(row["id"]))) as connection:
-            await connection.execute("UPDATE agents SET paused = true")
+        await pause(d, True)
         assert await tick(d) == []
         assert counts == {"reminder_paused": 1}
-        async with d.db.agent(int(str(row["id"]))) as connection:
-            await connection.execute("UPDATE agents SET paused = false")
+        await pause(d, False)
         d.clock[0] += timedelta(hours=3)
         assert await tick(d) == ["Call Mum!"]
         assert "3 h late" in seen(d.model.requests[1])
