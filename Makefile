@@ -12,7 +12,7 @@ TESTS ?= tests
 # Tests wait for processes more than they reckon: three at once also on two cores.
 WORKERS ?= $(shell test `getconf _NPROCESSORS_ONLN` -gt 3 && echo auto || echo 3)
 
-.PHONY: chat run setup test lint format bench lock clean help
+.PHONY: chat run setup test lint format bench docs lock clean help
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -62,10 +62,14 @@ bench: $(VENV)/.ready-dev ## print the figures (DATA=path to the evaluation data
 	  $(BIN)/python -m tests.scenarios.$$name || failed="$$failed $$name"; \
 	done; test -z "$$failed" || { echo; echo "Below what is asked, or failed:$$failed"; exit 1; }
 
+docs: $(VENV)/.ready-dev ## regenerate docs/configuration.md and docs/pictures/chat.svg
+	@$(BIN)/python -m bot.config_docs > docs/configuration.md
+	@$(BIN)/python -m tests.scenarios.picture docs/pictures/chat.svg
+
 clean: ## remove the virtual environment
 	rm -rf $(VENV)
 
-lock: ## make the lock files anew (needs uv)
+lock: ## regenerate the lock files (needs uv)
 	uv pip compile pyproject.toml --extra install $(LOCK) -o requirements.lock
 	uv pip compile pyproject.toml --extra install --extra dev -c requirements.lock $(LOCK) -o requirements-dev.lock
 LOCK = --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade --quiet

