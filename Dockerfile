@@ -1,7 +1,7 @@
-# The image of the bot: `docker build -t keepsake .`; compose.yaml runs it with PostgreSQL and Redis beside it.
+# The image of the bot: `docker build -t keepsake .`; compose.yaml runs it with PostgreSQL and Redis.
 #
-# The first stage installs the locked dependencies, each by its hash, and the bot itself into a virtual environment; the second one
-# holds nothing but that environment, so neither sources nor caches of the build are in the image.
+# The first stage installs the locked dependencies, each by its hash, and the bot itself into a virtual environment. The second stage
+# contains only that environment, so neither sources nor build caches end up in the image.
 
 FROM python:3.11-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
@@ -16,13 +16,13 @@ COPY memory ./memory
 RUN /opt/keepsake/bin/python -m pip install --no-deps --no-build-isolation .
 
 FROM python:3.11-slim
-# Nobody logs in as this account; its number is fixed, so that a volume keeps its owner from image to image.
+# Nobody logs in as this account. Its number is fixed, so that a volume keeps its owner from image to image.
 RUN groupadd --gid 10001 keepsake \
  && useradd --uid 10001 --gid 10001 --home-dir /var/lib/keepsake --create-home --shell /usr/sbin/nologin keepsake \
  && chmod 0700 /var/lib/keepsake
 COPY --from=build /opt/keepsake /opt/keepsake
 COPY config.yaml /etc/keepsake/config.yaml
-# /var/lib/keepsake/data holds the log, exports, the key of the erasure hashes, and the servers inside where no address is given.
+# /var/lib/keepsake/data holds the log, exports, the key of the erasure hashes, and the built-in servers if no address is given.
 ENV PATH=/opt/keepsake/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     KEEPSAKE_CONFIG=/etc/keepsake/config.yaml \
@@ -32,7 +32,7 @@ USER keepsake
 WORKDIR /var/lib/keepsake
 VOLUME /var/lib/keepsake
 STOPSIGNAL SIGTERM
-# 503 (the database is away) and no answer both raise.
+# Both a 503 (the database is unavailable) and no answer raise.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
   CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/ready', timeout=8)"]
 ENTRYPOINT ["bot"]

@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DATA ?= data
 BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput search footprint erasure timers openers
-# What is measured with the whole bot as a process, against a platform's local server: the round trip, and a soak of 2,000 people.
+# Measured with the whole bot as a process, against a platform's local server: the round trip, and a soak of 2,000 people.
 PROCESSES ?= measure_discord measure_slack soak_discord
-# Of the whole suite; `make test TESTS=tests/memory` for a part.
+# The whole suite; `make test TESTS=tests/memory` runs a part of it.
 TESTS ?= tests
-# Tests wait for processes more than they reckon: three at once also on two cores.
+# Tests mostly wait for processes, so three run at once even on two cores.
 WORKERS ?= $(shell test `getconf _NPROCESSORS_ONLN` -gt 3 && echo auto || echo 3)
 
 .PHONY: chat run setup test lint format bench docs lock clean help
@@ -48,7 +48,7 @@ lint: $(VENV)/.ready-dev ## style, types, formatting
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-format: $(VENV)/.ready-dev ## put the code in the project's format
+format: $(VENV)/.ready-dev ## format the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
@@ -60,7 +60,7 @@ bench: $(VENV)/.ready-dev ## print the figures (DATA=path to the evaluation data
 	done; for name in $(PROCESSES); do \
 	  echo; echo "== $$name"; \
 	  $(BIN)/python -m tests.scenarios.$$name || failed="$$failed $$name"; \
-	done; test -z "$$failed" || { echo; echo "Below what is asked, or failed:$$failed"; exit 1; }
+	done; test -z "$$failed" || { echo; echo "Missed a goal, or failed:$$failed"; exit 1; }
 
 docs: $(VENV)/.ready-dev ## regenerate docs/configuration.md and docs/pictures/chat.svg
 	@$(BIN)/python -m bot.config_docs > docs/configuration.md

@@ -228,6 +228,19 @@ def test_the_changelog_keeps_its_form() -> None:
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
+TRANSLATED = re.compile(
+    r"\b(anew|whom|without a word|of yours)\b|\b(stands|stood)\b(?! for)|(?<!there )\b(is|are) no (?!longer)",
+    re.IGNORECASE,
+)
+"""Turns of phrase that are German in English words, where they were frequent once."""
+
+
+@pytest.mark.parametrize("name", [*PAPERS, "config.yaml", "compose.yaml", "Dockerfile", "Makefile"])
+def test_the_papers_are_native_english(name: str) -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert not [found[0] for found in TRANSLATED.finditer(text)]
+
+
 # Links and names -------------------------------------------------------------------------------------
 
 
@@ -277,10 +290,10 @@ def test_modules_named_in_docstrings_exist() -> None:
     for package in ("bot", "memory", "adapters"):
         for file in (ROOT / package).rglob("*.py"):
             for name in re.findall(r"`((?:bot|memory|adapters)(?:\.[A-Za-z_]+)+)`", file.read_text(encoding="utf-8")):
-                assert stands(name), f"{file.relative_to(ROOT)} names {name}"
+                assert exists(name), f"{file.relative_to(ROOT)} names {name}"
 
 
-def stands(name: str) -> bool:
+def exists(name: str) -> bool:
     """Whether a dotted name is a package, a module, or something that its module mentions."""
     path = ROOT / name.replace(".", "/")
     if path.is_dir() or path.with_suffix(".py").is_file():
