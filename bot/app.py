@@ -66,10 +66,9 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
             )
             if loaded.rehearsal:
                 progress("No model is connected: the rehearsal model answers, a set of rules and no language model (see README).")
-            settings = replace(
-                engine_settings(services), shutdown_grace=min(CHAT_GRACE, loaded.config.engine.shutdown_grace), doubtful_after=5.0,
-                send_timeout=4.0,
-            )  # fmt: skip
+            usual = engine_settings(loaded.config.engine, inside=services.at.inside)
+            grace = min(CHAT_GRACE, usual.shutdown_grace)
+            settings = replace(usual, shutdown_grace=grace, doubtful_after=5.0, send_timeout=4.0)
             burst = None if interactive else timedelta()
             async with (
                 endpoint.looked_at(loaded, progress),
@@ -125,7 +124,8 @@ async def _ready(services: Services, chosen: "Sequence[DiscordAdapter | SlackAda
 @asynccontextmanager
 async def operating(loaded: Loaded, *, progress: Progress) -> AsyncIterator[Parts]:
     """What an operator's commands need, without a running bot."""
-    async with opened(loaded, progress) as services, Queue(services.at.database, engine_settings(services), now=now) as queue:
+    settings = engine_settings(loaded.config.engine)
+    async with opened(loaded, progress) as services, Queue(services.at.database, settings, now=now) as queue:
 
         async def accept(_: Incoming) -> bool:
             raise StartError("this needs a running bot")

@@ -36,6 +36,7 @@ from bot.keeping.notice import Notice
 from bot.keeping.retention import Retention
 from bot.pressure import Pressure
 from bot.running_turn import AgentSettings
+from bot.sections import Engine
 from bot.services import Services
 from bot.speaking.sections import Openers
 from bot.speaking.welcome import Welcome
@@ -66,14 +67,18 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def engine_settings(services: Services) -> EngineSettings:
-    """The engine's settings. On one machine, where all processes share them, a dead worker is noticed sooner."""
-    config = services.loaded.config.engine
+def engine_settings(chosen: Engine, *, inside: bool = False) -> EngineSettings:
+    """The engine's settings. `inside`: on one machine, where all processes share the servers, a dead worker is noticed sooner."""
     settings = EngineSettings(
-        burst=config.debounce, burst_cap=config.debounce_cap, max_attempts=config.attempts, give_up=config.give_up_hours * 3600,
-        concurrency=config.concurrency, shutdown_grace=config.shutdown_grace, apology=APOLOGY,
-    )  # fmt: skip
-    return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=2.0) if services.at.inside else settings
+        burst=chosen.debounce,
+        burst_cap=chosen.debounce_cap,
+        max_attempts=chosen.attempts,
+        give_up=chosen.give_up_hours * 3600,
+        concurrency=chosen.concurrency,
+        shutdown_grace=chosen.shutdown_grace,
+        apology=APOLOGY,
+    )
+    return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=2.0) if inside else settings
 
 
 class Runtime:
@@ -277,7 +282,7 @@ async def assembled(
 ) -> AsyncIterator[Runtime]:
     """The runtime on opened services. With the data folder to ourselves, jobs that a killed process left are free at once, and what
     it was sending is looked up at once."""
-    chosen = settings or engine_settings(services)
+    chosen = settings or engine_settings(services.loaded.config.engine, inside=services.at.inside)
     async with Queue(services.at.database, chosen, now=now) as queue:
         if services.at.alone:
             await Upkeep(services.db, queue, replace(chosen, stalled=0.0)).reap()

@@ -36,6 +36,8 @@ from bot.embedded import Servers
 from bot.engine.inbox import accept_timed
 from bot.engine.queue import Queue
 from bot.findings import StartError
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from memory import working_context
 from memory.embedding import Embedder, Vector
 
@@ -119,7 +121,7 @@ async def run(running: Servers, samples: Sequence[Sample], asked: Asked) -> list
         ModelServer(teller := Teller()) as scripted,
         services_on(running, scripted.base_url) as telling,
         services_on(running, asked.url, model=asked.section) as measured,
-        Queue(telling.at.database) as queue,
+        Queue(telling.at.database, engine_settings(Engine())) as queue,
     ):
         embedder = await _embedder(measured)
         for sample in samples:

@@ -34,7 +34,8 @@ from bot.executor import Bounds
 from bot.pressure import Pressure
 from bot.prompts import load
 from bot.running_turn import AgentSettings, RunningTurn
-from bot.runtime import APOLOGY, PAGE_SIZE, REFUSED, SPENT, WAITING
+from bot.runtime import APOLOGY, PAGE_SIZE, REFUSED, SPENT, WAITING, engine_settings
+from bot.sections import Engine
 from bot.services import Services, opened
 from bot.speaking.initiative import Initiative
 from memory import tokens
@@ -176,7 +177,7 @@ class Talk:
             services.db, services.cache, services.processor, services.meaning, settings, self.pressure,
             clock=lambda: self.at, limits={PLATFORM: 100_000}, initiative=Freely(services.db),
         )  # fmt: skip
-        self._engine = EngineSettings(burst=0)
+        self._engine = engine_settings(Engine(debounce=0))
 
     async def hear(self, text: str, kind: str = "message") -> None:
         """Take an event in: a message, or a login, upon which the bot may speak first."""
@@ -205,7 +206,10 @@ async def hand_driven(
     running: Servers, model: ModelServer, **sections: Mapping[str, Any]
 ) -> AsyncIterator[tuple[Services, Queue]]:
     """Services and a queue whose wake-ups nobody runs: the turns are taken by hand."""
-    async with services_on(running, model.base_url, **sections) as services, Queue(services.at.database) as queue:
+    async with (
+        services_on(running, model.base_url, **sections) as services,
+        Queue(services.at.database, engine_settings(Engine())) as queue,
+    ):
         yield services, queue
 
 

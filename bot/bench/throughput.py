@@ -19,7 +19,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,9 @@ from bot.embedded import Servers
 from bot.engine import inbox, turns
 from bot.engine.events import Claim
 from bot.engine.queue import Queue
-from bot.engine.settings import EngineSettings
 from bot.engine.worker import Worker
-from bot.runtime import now
+from bot.runtime import engine_settings, now
+from bot.sections import Engine
 from memory.db import Database, value
 
 AGENTS = 1_000
@@ -123,7 +123,7 @@ async def measure(
 ) -> Rates:
     """Measure everything with prompts of one size."""
     rates = Rates(prompt)
-    engine = EngineSettings(burst=0, concurrency=agents)
+    engine = engine_settings(Engine(debounce=0, concurrency=agents))
     sections: dict[str, dict[str, Any]] = {"database": {"pool": POOL}, "context": {"budget": 30_000}}
     async with (
         services_on(running, model.base_url, **sections) as services,
@@ -163,7 +163,7 @@ async def measure(
 
 async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
     """Events a second through inbox, wake-up, claim and finish, with nothing in between."""
-    settings = EngineSettings(burst=0, concurrency=agents, coalesce=1)
+    settings = replace(engine_settings(Engine(debounce=0, concurrency=agents)), coalesce=1)
     left, over = agents * rounds, asyncio.Event()
     async with Database(running.bot_url, size=POOL) as db, Queue(running.bot_url, settings) as queue:
 

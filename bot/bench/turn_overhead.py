@@ -25,7 +25,8 @@ from bot.bench.running import StopwatchAdapter, at_rest, running_bot
 from bot.bench.sizes import OTHER, Sizes
 from bot.bench.stage import ground, owning, percentile, services_on, table
 from bot.embedded import Servers
-from bot.engine.settings import EngineSettings
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from bot.services import Services
 from memory import agent_state, tokens
 from memory.cache import Cache
@@ -119,7 +120,7 @@ async def run(
         owning(running) as owner,
         bare_pool(owner, running.bot_url, POOL) as pool,
         by_library(model.base_url) as plain,
-        running_bot(services, EngineSettings(burst=0)) as adapter,
+        running_bot(services, engine_settings(Engine(debounce=0))) as adapter,
     ):
         bares = {"plain": Bare(pool, plain), "lean": Bare(pool, by_ours(services.model))}
         for prompt in prompts:

@@ -21,8 +21,9 @@ import psycopg
 
 from bot.engine import turns
 from bot.engine.events import Claim
-from bot.engine.settings import EngineSettings
 from bot.engine.timers import fire_due, rezone
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from bot.speaking.decision import Rules
 from bot.speaking.initiative import Initiative
 from memory.db import Database
@@ -113,7 +114,7 @@ class Year:
         self._heap: list[tuple[datetime, int, str, int, Any]] = []
         self._waiting: set[int] = set()
         self._initiative = Initiative(self.db, self.rules, count=self._count)
-        self._engine = EngineSettings(burst=0)
+        self._engine = engine_settings(Engine(debounce=0))
 
     def _count(self, reason: str) -> None:
         self.counts[reason] = self.counts.get(reason, 0) + 1

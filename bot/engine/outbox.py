@@ -54,13 +54,13 @@ class OutboxSender:
         self,
         db: Database,
         adapter: Adapter,
-        settings: EngineSettings | None = None,
+        settings: EngineSettings,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         outbound: Outbound | None = None,
     ) -> None:
         self._db, self._adapter, self._now = db, adapter, now
-        self._settings = settings or EngineSettings()
+        self._settings = settings
         self._outbound = outbound or Outbound()
         self._sending: set[asyncio.Task[None]] = set()
         self._look = asyncio.Event()

@@ -155,12 +155,12 @@ class Queue:
     def __init__(
         self,
         url: str,
-        settings: EngineSettings | None = None,
+        settings: EngineSettings,
         *,
         random: Callable[[], float] = random_numbers.random,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self.settings = settings or EngineSettings()
+        self.settings = settings
         self.body: Body | None = None
         self._running = 0
         connector = PsycopgConnector(

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """Defaults as measured; tests shorten them, the app fills in what the operator may choose."""
+    """What the operator may choose has no default here but in the configuration; the rest is as measured, and shortened in tests."""
 
     # Inbox and claim
-    burst: float = 1.2
+    burst: float
     """How long after a message another one of the same burst is waited for; 0: never."""
-    burst_cap: float = 6.0
+    burst_cap: float
     """The most that a burst may keep its first message waiting."""
     coalesce: int = 10
     """The most events of one turn: enough for a burst, few enough to be answered and to fit the context together."""
 
     # Failure
-    max_attempts: int = 5
+    max_attempts: int
     """Claims without a clean exit after which a turn is poison."""
-    give_up: float = 86_400.0
+    give_up: float
     """Age of the oldest event at which a turn that cannot go on becomes a dead letter."""
     own_try: float = 3_600.0
     """What a turn gets at least, however old its events: it may be a replayed letter, or have waited behind another."""
@@ -28,14 +28,15 @@ class EngineSettings:
     retry_cap: float = 60.0
     retry_longest: float = 900.0
     """The longest wait that is taken from the other side's own suggestion."""
-    apology: str = "Sorry, I could not answer that. Please try again later."
+    apology: str
+    """What a person is told whose message became a dead letter."""
 
     # Worker
-    concurrency: int = 1000
+    concurrency: int
     poll: float = 0.25
     heartbeat: float = 10.0
     stalled: float = 30.0
-    shutdown_grace: float = 25.0
+    shutdown_grace: float
     release_within: float = 5.0
     """The most that handing back one turn may take while the process stops."""
     hand_back: float = 60.0

@@ -25,6 +25,8 @@ from bot.persona import Persona
 from bot.pressure import Pressure
 from bot.prompts import load
 from bot.running_turn import AgentSettings
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listening
 from memory.cache import Cache
@@ -63,7 +65,7 @@ class Dialogue:
     meaning: Meaning = field(default_factory=lambda: Meaning(None))
     notice: Notice = Notice()
     keeper: Keeper | None = None
-    engine: EngineSettings = field(default_factory=lambda: EngineSettings(burst=0))
+    engine: EngineSettings = field(default_factory=lambda: engine_settings(Engine(debounce=0)))
     initiative: Initiative | None = None
     listening: Listening | None = None
 
@@ -173,7 +175,7 @@ async def dialogue(
     async with (
         ScriptedModel(script, **options) as model,  # type: ignore[arg-type]
         ModelClient(model.base_url, "key", attempts=1) as client,
-        Queue(db.url) as queue,
+        Queue(db.url, engine_settings(Engine())) as queue,
     ):
         yield Dialogue(db, model, client, queue, settings)
 

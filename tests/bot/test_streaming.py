@@ -15,8 +15,9 @@ from bot.changes import follow
 from bot.engine import turns
 from bot.engine.events import TryAgainLater
 from bot.engine.outbox import STOPPED, OutboxSender
-from bot.engine.settings import EngineSettings
 from bot.model.stream import Partial
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from bot.streaming import argument_so_far, certain
 from memory.db import Database
 from tests.bot.dialogue import Dialogue, dialogue
@@ -73,7 +74,7 @@ def growing(d: Dialogue, board: Board) -> Agent:
 
 async def sent(d: Dialogue, board: Board) -> None:
     """Let the outbox send what waits."""
-    sender = OutboxSender(d.db, board, EngineSettings(), now=lambda: d.at)
+    sender = OutboxSender(d.db, board, engine_settings(Engine()), now=lambda: d.at)
     while await sender.flush():
         await asyncio.gather(*sender._sending)
 

@@ -9,6 +9,7 @@ import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -20,8 +21,9 @@ from adapters.base import Incoming, Person, PlaceOf, Quote
 from bot.embedded import Servers
 from bot.engine import inbox
 from bot.engine.queue import Queue
-from bot.engine.settings import EngineSettings
 from bot.engine.worker import Worker
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from memory import erasure
 from memory.cache import Cache
 from memory.db import Database, value
@@ -34,8 +36,13 @@ PEOPLE = int(os.environ.get("ERASED_PEOPLE", "10"))
 WORKERS = 3
 SEED = int(os.environ.get("SEED", "6"))
 KEY = b"k" * 32
-SETTINGS = EngineSettings(
-    burst=0, retry_first=0.02, retry_cap=0.2, poll=0.05, heartbeat=0.5, stalled=3.0, shutdown_grace=2.0, concurrency=20
+SETTINGS = replace(
+    engine_settings(Engine(debounce=0, shutdown_grace=2, concurrency=20)),
+    retry_first=0.02,
+    retry_cap=0.2,
+    poll=0.05,
+    heartbeat=0.5,
+    stalled=3.0,
 )
 
 

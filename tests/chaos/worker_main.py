@@ -12,7 +12,7 @@ import random
 import signal
 import sys
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,18 +21,30 @@ from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.outbox import OutboxSender
 from bot.engine.queue import Queue
-from bot.engine.settings import EngineSettings
 from bot.engine.signals import Outbound
 from bot.engine.upkeep import Upkeep
 from bot.engine.worker import Worker
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from memory import messages
 from memory.db import Database
 from memory.messages import Draft
 
-SETTINGS = EngineSettings(
-    burst=0, max_attempts=30, retry_first=0.05, retry_cap=0.5, poll=0.1, heartbeat=0.3, stalled=2.0, shutdown_grace=5.0, hand_back=5.0,
-    reap_every=0.3, sweep_every=1.0, outbox_poll=0.3, doubtful_after=1.5, restart_first=0.1, restart_cap=0.5,
-)  # fmt: skip
+SETTINGS = replace(
+    engine_settings(Engine(debounce=0, attempts=30, shutdown_grace=5)),
+    retry_first=0.05,
+    retry_cap=0.5,
+    poll=0.1,
+    heartbeat=0.3,
+    stalled=2.0,
+    hand_back=5.0,
+    reap_every=0.3,
+    sweep_every=1.0,
+    outbox_poll=0.3,
+    doubtful_after=1.5,
+    restart_first=0.1,
+    restart_cap=0.5,
+)
 
 
 @dataclass

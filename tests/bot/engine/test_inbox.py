@@ -12,7 +12,8 @@ from adapters.base import Quote
 from bot.engine import turns
 from bot.engine.events import Wait
 from bot.engine.inbox import accept
-from bot.engine.settings import EngineSettings
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from tests.bot.engine.world import NOW, World, message, place
 
 
@@ -93,7 +94,7 @@ async def test_nothing_is_stored_when_the_wake_up_cannot_be(engine: World) -> No
 
 
 async def test_a_burst_is_waited_for_up_to_the_cap(engine: World) -> None:
-    engine.settings = EngineSettings(burst_cap=3.0)
+    engine.settings = engine_settings(Engine(debounce=1.2, debounce_cap=3))
     for seconds in (0.0, 1.0, 1.9):
         engine.at = NOW + timedelta(seconds=seconds)
         accepted = await engine.say("x", burst=1.2)

@@ -11,7 +11,8 @@ from procrastinate.jobs import Job, Status
 
 from bot.engine.events import TryAgainLater
 from bot.engine.queue import Reschedule
-from bot.engine.settings import EngineSettings
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from tests.bot.engine.world import NOW, QUICK, Turns, World, working
 from tests.waiting import until
 
@@ -36,7 +37,7 @@ def job(attempts: int = 0) -> Job:
 )
 def test_waits(error: BaseException, attempts: int, least: float, most: float) -> None:
     for random, expected in ((0.0, least), (1.0, most)):
-        decision = Reschedule(EngineSettings(), lambda random=random: random, lambda: NOW).get_retry_decision(  # type: ignore[misc]
+        decision = Reschedule(engine_settings(Engine()), lambda random=random: random, lambda: NOW).get_retry_decision(  # type: ignore[misc]
             exception=error, job=job(attempts)
         )
         assert decision.retry_at == NOW + timedelta(seconds=expected)

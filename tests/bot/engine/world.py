@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,13 +20,21 @@ from bot.engine.inbox import Accepted, accept
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.engine.worker import Worker
+from bot.runtime import engine_settings
+from bot.sections import Engine
 from memory.db import Database
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
-QUICK = EngineSettings(
-    burst=0, retry_first=0.02, retry_cap=0.1, poll=0.05, heartbeat=0.5, stalled=2.0, shutdown_grace=0.3, restart_first=0.05,
+QUICK = replace(
+    engine_settings(Engine(debounce=0, shutdown_grace=0.3)),
+    retry_first=0.02,
+    retry_cap=0.1,
+    poll=0.05,
+    heartbeat=0.5,
+    stalled=2.0,
+    restart_first=0.05,
     outbox_poll=0.1,
-)  # fmt: skip
+)
 _KEYS = itertools.count(1)
 
 
