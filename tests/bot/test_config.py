@@ -1,5 +1,6 @@
 """The configuration: each fault is one line that names the key and the remedy; every key is documented and can be overridden."""
 
+import dataclasses
 import json
 import os
 from datetime import time
@@ -9,6 +10,8 @@ import pytest
 
 from bot import config
 from bot.config import ConfigError, load
+from bot.engine.settings import EngineSettings
+from bot.runtime import engine_settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {
@@ -181,6 +184,15 @@ def test_nothing_is_needed() -> None:
 
 def test_the_file_at_the_root_changes_nothing() -> None:
     assert load(ROOT / "config.yaml").config == load().config
+
+
+def test_the_engine_has_no_defaults_beside_those_of_the_configuration() -> None:
+    required = {field.name for field in dataclasses.fields(EngineSettings) if field.default is dataclasses.MISSING}
+    assert required == {"burst", "burst_cap", "max_attempts", "give_up", "concurrency", "shutdown_grace", "apology"}
+    chosen = config.Engine(debounce=1, debounce_cap=2, attempts=3, give_up_hours=4, concurrency=5, shutdown_grace=6)
+    taken = engine_settings(chosen)
+    assert (taken.burst, taken.burst_cap, taken.max_attempts, taken.give_up) == (1, 2, 3, 4 * 3600)
+    assert (taken.concurrency, taken.shutdown_grace) == (5, 6)
 
 
 def test_every_key_has_an_example_here() -> None:
