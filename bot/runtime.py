@@ -37,6 +37,7 @@ from bot.keeping.retention import Retention
 from bot.pressure import Pressure
 from bot.running_turn import AgentSettings
 from bot.services import Services
+from bot.speaking.reminders import say_dead
 from bot.speaking.sections import Openers
 from bot.speaking.welcome import Welcome
 from bot.speaking.wiring import initiative_for, listening_for
@@ -180,7 +181,9 @@ class Runtime:
                 background.append(group.create_task(EmbeddingFiller(services.db, services.meaning).run(), name="embeddings"))
             if "scheduler" in only:
                 initiative = self._initiative
-                ticker = Ticker(services.db, now=now, decide=initiative.on_due, also=(initiative.plan,))
+                ticker = Ticker(
+                    services.db, now=now, decide=initiative.on_due, also=(initiative.plan, partial(say_dead, initiative))
+                )
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
                 background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
