@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -86,13 +86,14 @@ class Agent:
         listening: Listening | None = None,
         notice: Notice | None = None,
         keeper: Keeper | None = None,
+        stored: Callable[[], None] = lambda: None,
     ) -> None:
         """`clock` gives the time (aware), `limits` the most characters of a message by platform; `outbound` is told of new replies.
 
         `growing`: the adapters on whose platforms a reply may grow while the model writes it, by platform. `initiative` judges timed
         turns; without it nobody is spoken to first but for the reminders they asked for. `listening` is what the bot itself does with
         what people write. `notice` is what they are told at the first contact. `keeper` asks a model about what is to be stored; without
-        it words decide.
+        it words decide. `stored` is told of every step that was committed.
         """
         self._db = db
         self._cache = cache
@@ -108,6 +109,7 @@ class Agent:
         self._listening = listening or Listening()
         self._notice = notice or Notice()
         self._keeper = keeper
+        self._stored = stored
 
     # The turn ----------------------------------------------------------------------------------------
 
@@ -154,8 +156,7 @@ class Agent:
 
     async def _opened(self, claim: Claim) -> RunningTurn:
         used = Used(claim.passes, claim.memory_calls, claim.memory_writes, claim.tokens)
-        started = asyncio.get_running_loop().time()
-        stream = self._stream(claim)
+        started, stream = asyncio.get_running_loop().time(), self._stream(claim)
         if claim.resumed:
             await stream.load()
         return RunningTurn(claim, await self._load(claim), used, claim.replied, claim.nudged, started, stream)
@@ -177,8 +178,11 @@ class Agent:
             limit=self._limits.get(claim.platform, turns.LIMIT), reply_to=claim.reply_to, clock=self._clock,
         )  # fmt: skip
 
-    def _step(self, claim: Claim, now: datetime | None = None) -> AbstractAsyncContextManager[turns.Step]:
-        return turns.step(self._db, claim, now=now or self._clock(), limits=self._limits, outbound=self._outbound)
+    @asynccontextmanager
+    async def _step(self, claim: Claim, now: datetime | None = None) -> AsyncIterator[turns.Step]:
+        async with turns.step(self._db, claim, now=now or self._clock(), limits=self._limits, outbound=self._outbound) as step:
+            yield step
+        self._stored()
 
     async def _append_events(self, turn: RunningTurn, *, heard: Heard) -> None:
         claim = turn.claim
@@ -286,14 +290,13 @@ class Agent:
                 state = await queue_manager.append(
                     step.connection, state, self._named(asked), at=now, turn=claim.turn, visibility=call.visibility
                 )
-            over = outcome.ending in ("yield", "apologise", "remind")
-            step.finish = "done" if over else None
+            step.finish = "done" if outcome.ending in ("yield", "apologise", "remind") else None
         if say:
             turn.stream.taken()
         turn.state, turn.used = state, used
         turn.replied |= bool(say)
         turn.nudged |= outcome.ending == "nudge"
-        return over
+        return step.finish is not None
 
     def _own_words(self, turn: RunningTurn, outcome: Outcome) -> str:
         """What the bot says itself because the model gave nothing; empty: nothing is owed."""
@@ -313,8 +316,8 @@ class Agent:
             if not await self._initiative.may_send(step.connection, replace(claim, events=due), now):
                 raise Overtaken
             state = await queue_manager.append_events(step.connection, turn.state, due, turn=claim.turn, resumed=True)
-            said = self._named([Draft("assistant", "message", text)])
-            state = await queue_manager.append(step.connection, state, said, at=now, turn=claim.turn)
+            said = Draft("assistant", "message", text)
+            state = await queue_manager.append(step.connection, state, self._named([said]), at=now, turn=claim.turn)
             await step.reply(text)
             step.end([event.id for event in due])
             step.finish = None if left else "done"
@@ -348,12 +351,11 @@ class Agent:
         """
         reply: Reply | None = None
         failure: ModelError | OverBudget | None = None
-        reminds = turn.reminds
         async with asyncio.TaskGroup() as group:
             patience = group.create_task(self._ask_for_patience(turn))
             try:
                 # A reminder has its time: a model that is too slow for it does not speak it.
-                async with asyncio.timeout(self._settings.patience.total_seconds() if reminds else None):
+                async with asyncio.timeout(self._settings.patience.total_seconds() if turn.reminds else None):
                     reply = await self._processor.think(
                         turn.claim.agent, "chat", context.messages, SCHEMAS, tool_choice=tool_choice, counted=context.tokens,
                         max_tokens=self._settings.reply_reserve, watch=turn.stream.watch(plain=tool_choice == "none" and not turn.replied),
@@ -374,7 +376,7 @@ class Agent:
             raise failure
         # A refusal (a wrong key) needs the operator: that takes longer, surely.
         if isinstance(failure, ModelRejected) or self._overdue(turn) <= timedelta():
-            if reminds:
+            if turn.reminds:
                 raise failure
             await self._say_waiting(turn)
         raise TryAgainLater(type(failure).__name__, failure.retry_after if isinstance(failure, ModelUnavailable) else None)
