@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -23,13 +23,12 @@ from bot import executor
 from bot.engine import turns
 from bot.engine.events import Claim, ContextChanged, TryAgainLater, TurnCancelled
 from bot.engine.signals import Outbound
-from bot.executor import Outcome, Planned, Ran, Used
+from bot.executor import Outcome, Planned, Used, after
 from bot.functions import SCHEMAS
 from bot.functions.context import CallContext
 from bot.keeping.decision import Judged
 from bot.keeping.keeper import Keeper
 from bot.keeping.notice import Notice
-from bot.model.calls import Call
 from bot.model.client import (
     ContentRefused,
     ContextOverflow,
@@ -43,6 +42,7 @@ from bot.model.client import (
 from bot.model.processor import Processor
 from bot.pressure import Pressure
 from bot.running_turn import AgentSettings, RunningTurn, record_usage
+from bot.speaking import reminders
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Heard, Listening
 from bot.streaming import Stream
@@ -58,9 +58,6 @@ from memory.spending import OverBudget
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-NUDGE = "The person still waits for an answer. Reply now in plain text."
-NAME_LIMIT = 64
-"""Characters of a function's name that endpoints take."""
 REBUILDS = 5
 """How often one pass is made again because its prompt had become stale."""
 
@@ -89,13 +86,14 @@ class Agent:
         listening: Listening | None = None,
         notice: Notice | None = None,
         keeper: Keeper | None = None,
+        stored: Callable[[], None] = lambda: None,
     ) -> None:
         """`clock` gives the time (aware), `limits` the most characters of a message by platform; `outbound` is told of new replies.
 
         `growing`: the adapters on whose platforms a reply may grow while the model writes it, by platform. `initiative` judges timed
         turns; without it nobody is spoken to first but for the reminders they asked for. `listening` is what the bot itself does with
         what people write. `notice` is what they are told at the first contact. `keeper` asks a model about what is to be stored; without
-        it words decide.
+        it words decide. `stored` is told of every step that was committed.
         """
         self._db = db
         self._cache = cache
@@ -111,6 +109,7 @@ class Agent:
         self._listening = listening or Listening()
         self._notice = notice or Notice()
         self._keeper = keeper
+        self._stored = stored
 
     # The turn ----------------------------------------------------------------------------------------
 
@@ -122,13 +121,14 @@ class Agent:
         admitted = await self._admitted(claim)
         if admitted is None:
             return
-        claim, turn = admitted, await self._begin(admitted)
+        turn = await self._opened(admitted)
         try:
-            while not await self._stable(turn, self._pass):
+            over = await self._begin(turn)
+            while not over and not await self._stable(turn, self._pass):
                 if await turns.cancelled(self._db, claim):
                     raise TurnCancelled
         except Overtaken:
-            await self._drop(turn.claim, [event.id for event in turn.claim.events])
+            await self._drop(turn.claim, [event.id for event in turn.claim.events], again=not turn.replied)
             return
         await agent_state.store(self._cache, turn.state, claim.fence.version, claim.fence.policy_version)
 
@@ -141,39 +141,48 @@ class Agent:
             claim = await self._drop(claim, gone)
         return claim if claim.events else None
 
-    async def _drop(self, claim: Claim, gone: Sequence[int]) -> Claim:
-        """The claim without events that may not be acted on; what waits for a better time is put off with it."""
+    async def _drop(self, claim: Claim, gone: Sequence[int], *, again: bool = True) -> Claim:
+        """The claim without events that may not be acted on; with `again` what waits for a better time is put off with it."""
+        late = gone if again else ()
         for _ in range(REBUILDS):
             now = self._clock()
             try:
                 return await turns.drop(
-                    self._db, claim, gone, now=now, also=partial(self._initiative.put_off, claim=claim, events=gone, now=now)
+                    self._db, claim, gone, now=now, also=partial(self._initiative.put_off, claim=claim, events=late, now=now)
                 )
             except ContextChanged:
                 claim = await turns.refresh(self._db, claim)
         raise TryAgainLater("memory kept changing before the turn")
 
-    async def _begin(self, claim: Claim) -> RunningTurn:
-        heard = await self._listening.judge(claim) if claim.step == 0 else Heard()
+    async def _opened(self, claim: Claim) -> RunningTurn:
         used = Used(claim.passes, claim.memory_calls, claim.memory_writes, claim.tokens)
-        started = asyncio.get_running_loop().time()
-        stream = self._stream(claim)
+        started, stream = asyncio.get_running_loop().time(), self._stream(claim)
         if claim.resumed:
             await stream.load()
-        turn = RunningTurn(claim, await self._load(claim), used, claim.replied, claim.nudged, started, stream)
+        return RunningTurn(claim, await self._load(claim), used, claim.replied, claim.nudged, started, stream)
+
+    async def _begin(self, turn: RunningTurn) -> bool:
+        """Append what woke the agent. Returns whether the turn is over: reminders that do not come alone the bot says itself."""
+        claim = turn.claim
+        heard = await self._listening.judge(claim) if claim.step == 0 else Heard()
+        if len(claim.events) > 1 and turn.reminds and await self._stable(turn, self._remind):
+            return True
         await self._stable(turn, partial(self._append_events, heard=heard))
-        return turn
+        return False
 
     def _stream(self, claim: Claim) -> Stream:
         adapter = self._growing.get(claim.platform) if claim.origin == "person" else None
         here = adapter is not None and (adapter.channels is None or claim.channel in adapter.channels)
         return Stream(
             self._db, claim, adapter if here and isinstance(adapter, Streams) else None,
-            limit=self._limits.get(claim.platform, turns.LIMIT), reply_to=_reply_to(claim), clock=self._clock,
+            limit=self._limits.get(claim.platform, turns.LIMIT), reply_to=claim.reply_to, clock=self._clock,
         )  # fmt: skip
 
-    def _step(self, claim: Claim, now: datetime | None = None) -> AbstractAsyncContextManager[turns.Step]:
-        return turns.step(self._db, claim, now=now or self._clock(), limits=self._limits, outbound=self._outbound)
+    @asynccontextmanager
+    async def _step(self, claim: Claim, now: datetime | None = None) -> AsyncIterator[turns.Step]:
+        async with turns.step(self._db, claim, now=now or self._clock(), limits=self._limits, outbound=self._outbound) as step:
+            yield step
+        self._stored()
 
     async def _append_events(self, turn: RunningTurn, *, heard: Heard) -> None:
         claim = turn.claim
@@ -222,6 +231,8 @@ class Agent:
             return await self._close(turn, settings.spent_line, spent=over.day)
         except ContentRefused:
             return await self._close(turn, settings.refused_line)
+        except ModelError:  # away, and the turn cannot wait
+            return await self._close(turn, "")
         bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds
         planned = executor.plan(reply.calls, turn.used, bounds)
         vectors = {text: vector for text in executor.queries(planned) if (vector := await self._meaning.of(text))}
@@ -232,17 +243,10 @@ class Agent:
         self, turn: RunningTurn, reply: Reply, planned: Sequence[Planned], vectors: Mapping[str, QueryVector], judged: Mapping[str, Judged],
         spent: Sequence[tuple[str, Usage]], *, last: bool,
     ) -> bool:  # fmt: skip
-        claim, now = turn.claim, self._clock()
+        claim, now, settings = turn.claim, self._clock(), self._settings
         async with self._step(claim, now) as step:
             call = CallContext(
-                step.connection,
-                claim,
-                turn.state,
-                now,
-                vectors,
-                self._settings.page_size,
-                rules=self._settings.rules,
-                judged=judged,
+                step.connection, claim, turn.state, now, vectors, settings.page_size, rules=settings.rules, judged=judged
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
@@ -254,15 +258,15 @@ class Agent:
                 replied=turn.replied,
                 nudged=turn.nudged,
                 last=last,
+                reminds=turn.reminds,
             )
-            say = (self._settings.apology,) if outcome.ending == "apologise" else outcome.say
-            if outcome.ending == "apologise":
-                log.warning("turn %d of agent %d ends in the apology: the model gave no reply", claim.turn, claim.agent)
-            drafts = drafts_of(reply.calls, ran, outcome, said=call.said, apology=self._settings.apology)
+            own = self._own_words(turn, outcome)
+            say = (own,) if own else outcome.say
+            drafts = executor.drafts_of(reply.calls, ran, outcome, said=call.said, own=own)
             state = await queue_manager.append(
                 step.connection, call.state, self._named(drafts), at=now, turn=claim.turn, visibility=call.visibility
             )
-            used = _after(turn.used, reply.usage, ran)
+            used = after(turn.used, reply.usage, ran)
             step.passes, step.tokens = 1, reply.usage.prompt_tokens + reply.usage.completion_tokens
             step.memory_calls = used.memory_calls - turn.used.memory_calls
             step.memory_writes = used.memory_writes - turn.used.memory_writes
@@ -274,9 +278,10 @@ class Agent:
                 if say and not await self._initiative.may_send(step.connection, claim, now):
                     raise Overtaken
                 self._initiative.note(step, said=bool(say))
+                step.end([event.id for event in reminders.due_in(claim)] if say else [])
             begun = turn.stream.rows if say else ()
             for text in say:
-                await step.reply(text, _reply_to(claim), begun)
+                await step.reply(text, claim.reply_to, begun)
                 begun = ()
             if say:
                 state = self._notice.give(step, state)
@@ -285,17 +290,45 @@ class Agent:
                 state = await queue_manager.append(
                     step.connection, state, self._named(asked), at=now, turn=claim.turn, visibility=call.visibility
                 )
-            if outcome.ending in ("yield", "apologise"):
-                step.finish = "done"
+            step.finish = "done" if outcome.ending in ("yield", "apologise", "remind") else None
         if say:
             turn.stream.taken()
         turn.state, turn.used = state, used
         turn.replied |= bool(say)
         turn.nudged |= outcome.ending == "nudge"
-        return outcome.ending in ("yield", "apologise")
+        return step.finish is not None
+
+    def _own_words(self, turn: RunningTurn, outcome: Outcome) -> str:
+        """What the bot says itself because the model gave nothing; empty: nothing is owed."""
+        if outcome.ending == "remind":
+            self._initiative.count("reminder_own_words")
+            return reminders.in_own_words(reminders.due_in(turn.claim), self._clock())
+        if outcome.ending == "apologise":
+            log.warning("turn %d of agent %d ends in the apology: the model gave no reply", turn.claim.turn, turn.claim.agent)
+            return self._settings.apology
+        return ""
+
+    async def _remind(self, turn: RunningTurn) -> bool:
+        """Say the turn's reminders without the model, in one message, and end their events. Returns whether the turn is over."""
+        claim, now, due = turn.claim, self._clock(), reminders.due_in(turn.claim)
+        text, left = reminders.in_own_words(due, now), tuple(event for event in claim.events if event not in due)
+        async with self._step(claim, now) as step:
+            if not await self._initiative.may_send(step.connection, replace(claim, events=due), now):
+                raise Overtaken
+            state = await queue_manager.append_events(step.connection, turn.state, due, turn=claim.turn, resumed=True)
+            said = Draft("assistant", "message", text)
+            state = await queue_manager.append(step.connection, state, self._named([said]), at=now, turn=claim.turn)
+            await step.reply(text)
+            step.end([event.id for event in due])
+            step.finish = None if left else "done"
+        self._initiative.count("reminder_own_words")
+        turn.claim, turn.state = replace(claim, events=left), state
+        return not left
 
     async def _close(self, turn: RunningTurn, line: str, *, spent: date | None = None) -> bool:
         """End the turn with a fixed line to whoever addressed the bot. `spent`: the day on which it is said once and not again."""
+        if turn.reminds:
+            return await self._remind(turn)
         now = self._clock()
         say = (line,) if turn.claim.addressed and not turn.replied else ()
         async with self._step(turn.claim, now) as step:
@@ -304,7 +337,7 @@ class Agent:
             drafts = [Draft("assistant", "message", text) for text in say]
             state = await queue_manager.append(step.connection, turn.state, self._named(drafts), at=now, turn=turn.claim.turn)
             for text in say:
-                await step.reply(text, _reply_to(turn.claim), turn.stream.rows)
+                await step.reply(text, turn.claim.reply_to, turn.stream.rows)
             step.finish = "done"
         turn.state = state
         return True
@@ -312,16 +345,23 @@ class Agent:
     # The model ---------------------------------------------------------------------------------------
 
     async def _ask(self, turn: RunningTurn, context: MainContext, tool_choice: ToolChoice) -> Reply:
-        """One model call. The person hears once that it takes longer; a model that is away puts the turn off."""
+        """One model call. The person hears once that it takes longer; a model that is away puts the turn off.
+
+        Raises ContextOverflow, ContentRefused and OverBudget, and any ModelError where a reminder cannot wait for the model.
+        """
         reply: Reply | None = None
         failure: ModelError | OverBudget | None = None
         async with asyncio.TaskGroup() as group:
             patience = group.create_task(self._ask_for_patience(turn))
             try:
-                reply = await self._processor.think(
-                    turn.claim.agent, "chat", context.messages, SCHEMAS, tool_choice=tool_choice, counted=context.tokens,
-                    max_tokens=self._settings.reply_reserve, watch=turn.stream.watch(plain=tool_choice == "none" and not turn.replied),
-                )  # fmt: skip
+                # A reminder has its time: a model that is too slow for it does not speak it.
+                async with asyncio.timeout(self._settings.patience.total_seconds() if turn.reminds else None):
+                    reply = await self._processor.think(
+                        turn.claim.agent, "chat", context.messages, SCHEMAS, tool_choice=tool_choice, counted=context.tokens,
+                        max_tokens=self._settings.reply_reserve, watch=turn.stream.watch(plain=tool_choice == "none" and not turn.replied),
+                    )  # fmt: skip
+            except TimeoutError:
+                failure = ModelUnavailable("too slow for a reminder")
             except (ModelError, OverBudget) as error:
                 failure = error
             finally:
@@ -336,6 +376,8 @@ class Agent:
             raise failure
         # A refusal (a wrong key) needs the operator: that takes longer, surely.
         if isinstance(failure, ModelRejected) or self._overdue(turn) <= timedelta():
+            if turn.reminds:
+                raise failure
             await self._say_waiting(turn)
         raise TryAgainLater(type(failure).__name__, failure.retry_after if isinstance(failure, ModelUnavailable) else None)
 
@@ -355,40 +397,3 @@ class Agent:
     async def _say_waiting(self, turn: RunningTurn) -> None:
         if turn.claim.addressed and not turn.replied and not turn.stream.shown:
             await turns.notice(self._db, turn.claim, self._settings.waiting_line, now=self._clock())
-
-
-def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, said: Sequence[str], apology: str) -> list[Draft]:
-    """The rows of one pass: what was said or thought, with its calls, and each call's result right after it."""
-    given = tuple({"id": call.id, "name": call.name[:NAME_LIMIT], "arguments": call.arguments} for call in calls)
-    drafts: list[Draft] = []
-    if said:
-        drafts += [Draft("assistant", "monologue", outcome.monologue)] if outcome.monologue else []
-        drafts.append(Draft("assistant", "message", "\n\n".join(said), calls=given))
-    elif outcome.say:
-        drafts.append(Draft("assistant", "message", "\n\n".join(outcome.say), calls=given))
-    elif given:
-        drafts.append(Draft("assistant", "call", outcome.monologue, calls=given))
-    elif outcome.monologue:
-        drafts.append(Draft("assistant", "monologue", outcome.monologue))
-    drafts += [Draft("tool", "result", each.result, call_id=each.planned.call.id) for each in ran]
-    if outcome.ending == "nudge":
-        drafts.append(Draft("user", "alert", NUDGE))
-    if outcome.ending == "apologise":
-        drafts.append(Draft("assistant", "message", apology))
-    return drafts
-
-
-def _after(used: Used, spent: Usage, ran: Sequence[Ran]) -> Used:
-    memory = [each.planned.function for each in ran if each.planned.function and each.planned.function.kind != "reply"]
-    return Used(
-        used.passes + 1,
-        used.memory_calls + len(memory),
-        used.memory_writes + sum(function.kind == "write" for function in memory),
-        used.tokens + spent.prompt_tokens + spent.completion_tokens,
-    )
-
-
-def _reply_to(claim: Claim) -> str | None:
-    """The platform's id of the newest message that is being answered."""
-    ids = [event.payload.get("message_id") for event in claim.events]
-    return next((each for each in reversed(ids) if each), None)

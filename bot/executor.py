@@ -17,8 +17,14 @@ from bot.functions import BY_NAME
 from bot.functions.context import CallContext, Refused
 from bot.functions.registry import Function
 from bot.model.calls import Call, CallFault, parse_arguments
+from bot.model.replies import Usage
+from memory.messages import Draft
 
 log = logging.getLogger(__name__)
+
+NUDGE = "The person still waits for an answer. Reply now in plain text."
+NAME_LIMIT = 64
+"""Characters of a function's name that endpoints take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +153,7 @@ async def run(planned: Sequence[Planned], context: CallContext) -> list[Ran]:
     return done
 
 
-Ending = Literal["go on", "yield", "nudge", "apologise"]
+Ending = Literal["go on", "yield", "nudge", "apologise", "remind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,18 +166,65 @@ class Outcome:
 
 
 def decide(
-    text: str, ran: Sequence[Ran], said: Sequence[str], *, silent: bool, claim: Claim, replied: bool, nudged: bool, last: bool
+    text: str,
+    ran: Sequence[Ran],
+    said: Sequence[str],
+    *,
+    silent: bool,
+    claim: Claim,
+    replied: bool,
+    nudged: bool,
+    last: bool,
+    reminds: bool = False,
 ) -> Outcome:
     """The reply rules of the design, section 5.
 
-    `said`: what `send_message` sent in this pass; `replied`: the turn sent something before; `last`: the turn is at its bounds.
+    `said`: what `send_message` sent in this pass; `replied`: the turn sent something before; `last`: the turn is at its bounds;
+    `reminds`: a due reminder still waits to be said.
     """
     text = text.strip()
     goes_on = any(each.planned.heartbeat or not each.ok for each in ran)
     if goes_on and not last:
         return Outcome(tuple(said), text, "go on")
-    speaks = bool(text) and claim.origin == "person" and not (goes_on or silent or said or replied)
+    speaks = bool(text) and (claim.origin == "person" or reminds) and not (goes_on or silent or said or replied)
     say, monologue = ((text,), "") if speaks else (tuple(said), text)
+    if reminds and not say:
+        return Outcome((), monologue, "remind")
     if say or replied or silent or not claim.addressed:
         return Outcome(say, monologue, "yield")
     return Outcome((), monologue, "apologise" if nudged else "nudge")
+
+
+def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, said: Sequence[str], own: str) -> list[Draft]:
+    """The rows of one pass: what was said or thought, with its calls, and each call's result right after it.
+
+    `own`: what the bot says itself at the end.
+    """
+    given = tuple({"id": call.id, "name": call.name[:NAME_LIMIT], "arguments": call.arguments} for call in calls)
+    drafts: list[Draft] = []
+    if said:
+        drafts += [Draft("assistant", "monologue", outcome.monologue)] if outcome.monologue else []
+        drafts.append(Draft("assistant", "message", "\n\n".join(said), calls=given))
+    elif outcome.say:
+        drafts.append(Draft("assistant", "message", "\n\n".join(outcome.say), calls=given))
+    elif given:
+        drafts.append(Draft("assistant", "call", outcome.monologue, calls=given))
+    elif outcome.monologue:
+        drafts.append(Draft("assistant", "monologue", outcome.monologue))
+    drafts += [Draft("tool", "result", each.result, call_id=each.planned.call.id) for each in ran]
+    if outcome.ending == "nudge":
+        drafts.append(Draft("user", "alert", NUDGE))
+    if own:
+        drafts.append(Draft("assistant", "message", own))
+    return drafts
+
+
+def after(used: Used, spent: Usage, ran: Sequence[Ran]) -> Used:
+    """What a turn has used after a pass that cost `spent`."""
+    memory = [each.planned.function for each in ran if each.planned.function and each.planned.function.kind != "reply"]
+    return Used(
+        used.passes + 1,
+        used.memory_calls + len(memory),
+        used.memory_writes + sum(function.kind == "write" for function in memory),
+        used.tokens + spent.prompt_tokens + spent.completion_tokens,
+    )

@@ -11,6 +11,7 @@ from bot.engine.turns import Step
 from bot.executor import Bounds, Used
 from bot.keeping.decision import Rules
 from bot.model.client import Usage
+from bot.speaking.reminders import due_in
 from bot.streaming import Stream
 from memory import usage
 from memory.agent_state import AgentState
@@ -63,6 +64,11 @@ class RunningTurn:
     def images(self) -> tuple[Mapping[str, str], ...]:
         """The pictures that came with the events of this turn, the newest if there are too many."""
         return tuple(image for event in self.claim.events for image in event.payload.get("images", ()))[-IMAGES:]
+
+    @property
+    def reminds(self) -> bool:
+        """Whether a due reminder still waits to be said."""
+        return not self.replied and bool(due_in(self.claim))
 
 
 def record_usage(step: Step, purpose: str, model: str, used: Usage) -> None:

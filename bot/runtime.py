@@ -38,6 +38,7 @@ from bot.pressure import Pressure
 from bot.running_turn import AgentSettings
 from bot.sections import Engine
 from bot.services import Services
+from bot.speaking.reminders import say_dead
 from bot.speaking.sections import Openers
 from bot.speaking.welcome import Welcome
 from bot.speaking.wiring import initiative_for, listening_for
@@ -95,6 +96,7 @@ class Runtime:
         self._welcome = Welcome(
             services.db, services.loaded.config.welcome.text.strip(), services.erasure_key, adapters, services.health.count
         )
+        self._filler = EmbeddingFiller(services.db, services.meaning)
         self.parts = parts_for(services, queue, self.accept)
 
     async def accept(self, incoming: Incoming) -> bool:
@@ -121,6 +123,7 @@ class Runtime:
     async def changed(self, changed: Changed) -> None:
         """Follow an edit or a deletion on a platform, through a short absence of the database."""
         await patiently(lambda: changes.follow(self._services.db, self._services.cache, changed), INTAKE_PATIENCE)
+        self._filler.wake()
 
     async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:
         """The app was removed from a workspace, or put back."""
@@ -163,10 +166,12 @@ class Runtime:
     async def command(self, person: Person, place: PlaceOf, line: str, *, made_for: str | None = None) -> Answer | None:
         """A command line; None when it is none."""
         try:
-            return await commands.run(self.parts, person, place, line, made_for=made_for)
+            answer = await commands.run(self.parts, person, place, line, made_for=made_for)
         except (psycopg.OperationalError, PoolTimeout) as error:
             log.warning("a command failed: %s", type(error).__name__)
             return Answer(AWAY)
+        self._filler.wake()
+        return answer
 
     async def run(self, only: Collection[str], stop: asyncio.Event) -> None:
         """Run the named parts until `stop` is set or every adapter has ended by itself; then end in order: no new events, the
@@ -182,10 +187,12 @@ class Runtime:
                     services.db, self._queue, self._shown(self._agent().turn), settings, now=now, outbound=self._outbound
                 )
                 workers.append(group.create_task(worker.run(), name="worker"))
-                background.append(group.create_task(EmbeddingFiller(services.db, services.meaning).run(), name="embeddings"))
+                background.append(group.create_task(self._filler.run(), name="embeddings"))
             if "scheduler" in only:
                 initiative = self._initiative
-                ticker = Ticker(services.db, now=now, decide=initiative.on_due, also=(initiative.plan,))
+                ticker = Ticker(
+                    services.db, now=now, decide=initiative.on_due, also=(initiative.plan, partial(say_dead, initiative))
+                )
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
                 background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
@@ -250,7 +257,7 @@ class Runtime:
             clock=now, limits=limits, outbound=self._outbound, growing=growing,
             initiative=self._initiative, listening=listening_for(services, count),
             notice=Notice(config.consent.notice, config.consent.workspaces),
-            keeper=Keeper(services.processor, count) if config.keeping.judge == "model" else None,
+            keeper=Keeper(services.processor, count) if config.keeping.judge == "model" else None, stored=self._filler.wake,
         )  # fmt: skip
 
 

@@ -26,6 +26,8 @@ BATCH = 64
 """Texts of one call of the embedder."""
 POLL = 30.0
 """Seconds between looks without a wake-up: rows of other processes, or of a crash."""
+GATHER = 0.2
+"""Seconds that a wake-up waits for more: what one turn stores is embedded together, and a busy bot looks five times a second at most."""
 BACKOFF = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
 """Seconds of rest after the first, second, … failure in a row."""
 AGENTS = 50
@@ -84,8 +86,8 @@ def spoken(row: dict[str, Any]) -> str:
 
 
 class EmbeddingFiller:
-    """Fills vectors until cancelled. `wake` after a commit makes it look at once; any number of processes may
-    run one.
+    """Fills vectors until cancelled. `wake` after a commit makes it look after `gather` seconds; any number of
+    processes may run one.
     """
 
     def __init__(
@@ -95,12 +97,14 @@ class EmbeddingFiller:
         *,
         batch: int = BATCH,
         poll: float = POLL,
+        gather: float = GATHER,
         backoff: Sequence[float] = BACKOFF,
     ) -> None:
         self._db = db
         self._meaning = meaning
         self._batch = batch
         self._poll = poll
+        self._gather = gather
         self._backoff = backoff
         self._wake = asyncio.Event()
         self._failures = 0
@@ -183,3 +187,4 @@ class EmbeddingFiller:
                 await self._wake.wait()
         except TimeoutError:
             return
+        await asyncio.sleep(self._gather)

@@ -69,7 +69,7 @@ def _happened(event: Incoming) -> str:
     payload = event.payload
     if event.kind == "timer":
         again = f", every {payload['every']}" if payload.get("every") else ""
-        late = f", {_span(payload['late'])} late because the bot was away, say so" if payload.get("late") else ""
+        late = f", {span(payload['late'])} late because the bot was away, say so" if payload.get("late") else ""
         what = payload.get("worth") or payload.get("purpose", "")
         return f"Timer is due ({payload.get('timer', 'reminder')}{again}{late}): {what}"
     if payload.get("worth"):
@@ -77,7 +77,8 @@ def _happened(event: Incoming) -> str:
     return _EVENTS.get(event.kind, f"Event: {event.kind}.")
 
 
-def _span(seconds: int) -> str:
+def span(seconds: int) -> str:
+    """A length of time in one unit: minutes, hours or days."""
     minutes = seconds // 60
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h" if minutes < 2880 else f"{minutes // 1440} days"
 

@@ -78,6 +78,12 @@ class Claim:
         """Whether a person spoke to the bot itself, so that the turn may not end in silence."""
         return self.origin == "person" and any(event.payload.get("addressed", True) for event in self.events)
 
+    @property
+    def reply_to(self) -> str | None:
+        """The platform's id of the newest message that is being answered."""
+        ids = [event.payload.get("message_id") for event in self.events]
+        return next((each for each in reversed(ids) if each), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:

@@ -105,6 +105,13 @@ class Step:
         await _enqueue(self, step, 0, text, None)
         self.parts += 1
 
+    def end(self, events: Sequence[int]) -> None:
+        """End events with this step, though the turn may go on: neither a crash nor a replay brings them back."""
+        self.later(
+            "UPDATE events SET status = 1, done_at = %s, payload = payload - 'text' - 'quotes' - 'purpose' WHERE id = ANY (%s) AND status = 0",
+            (self.now, list(events)),
+        )
+
     def later(self, statement: str, parameters: tuple[Any, ...]) -> None:
         """Add a statement whose result nobody needs; it goes out with the last one of the step, in one round trip."""
         self.held.append((statement, parameters))
@@ -232,9 +239,15 @@ async def give_up(
 
 
 async def end_cancelled(db: Database, claim: Claim, *, now: datetime) -> bool:
-    """End a turn that the person stopped. Returns whether more waits."""
-    async with step(db, claim, now=now, finish="cancelled"):
-        pass
+    """End a turn that the person stopped. Returns whether more waits.
+
+    A reminder in it is no work that they could mean; as a dead letter it is said without the model.
+    """
+    async with step(db, claim, now=now, finish="cancelled") as last:
+        await last.connection.execute(
+            "UPDATE events SET status = 2, last_error = 'stopped', done_at = %s WHERE turn_id = %s AND status = 0 AND payload->>'timer' = 'reminder'",
+            (now, claim.turn),
+        )
     return bool(claim.fence.more)
 
 

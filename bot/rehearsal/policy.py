@@ -107,7 +107,7 @@ def _unasked(view: View, pressed: bool) -> Answer:
     if timed and not view.results and "Worth taking up" in timed[-1].text:
         return Answer(calls=(_opened(timed[-1].text),))
     if timed and not view.results:
-        purpose = re.sub(r"^(?:timer|reminder)\b[^:]*:\s*", "", timed[-1].text, flags=re.I)
+        purpose = re.sub(r"^(?:timer|reminder)\b[^:]*:\s*", "", timed[-1].text.partition("\n")[0], flags=re.I)
         return Answer(calls=(_because(("send_message", {"text": f"A reminder: {purpose}"}), "a timer fired"),))
     if view.results or pressed or not view.events:
         return Answer("" if view.results or pressed else phrase("en", "small"))

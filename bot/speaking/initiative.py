@@ -197,11 +197,11 @@ class Initiative:
             )
 
     async def enriched(self, connection: Connection, claim: Claim, zone: tzinfo, now: datetime) -> tuple[Event, ...]:
-        """The turn's events with what is worth taking up, read at the turn's place; a reminder needs nothing but its purpose."""
-        asked = {event.id: kind for event in claim.events if (kind := wants(event)) and kind != "reminder"}
+        """The turn's events with what is asked of the agent and what is worth taking up, read at the turn's place."""
+        asked = {event.id: kind for event in claim.events if (kind := wants(event))}
         if not asked:
             return claim.events
-        worth = await openers.gather(connection, now, zone)
+        worth = await openers.gather(connection, now, zone) if {*asked.values()} != {"reminder"} else openers.Worth()
         return tuple(
             replace(event, payload={**event.payload, "worth": openers.text_for(asked[event.id], event.payload.get("purpose", ""), worth, now, zone)})
             if event.id in asked else event for event in claim.events

@@ -79,6 +79,27 @@ async def test_a_wake_up_is_enough(ana: Person) -> None:
     assert await count(ana, "embeddings") == 2
 
 
+async def test_many_wake_ups_are_few_looks(ana: Person) -> None:
+    class Counted(EmbeddingFiller):
+        looks = 0
+
+        async def fill(self) -> int:
+            self.looks += 1
+            return await super().fill()
+
+    filler = Counted(ana.db, await use_model(ana.db, ByTopic()), poll=60, gather=0.2)
+    running = asyncio.create_task(filler.run())
+    loop = asyncio.get_running_loop()
+    try:
+        until = loop.time() + 1.0
+        while loop.time() < until:
+            filler.wake()
+            await asyncio.sleep(0)
+    finally:
+        running.cancel()
+    assert 2 <= filler.looks <= 7
+
+
 async def test_without_a_wake_up_the_poll_finds_new_rows(ana: Person) -> None:
     meaning = await use_model(ana.db, ByTopic())
     running = asyncio.create_task(EmbeddingFiller(ana.db, meaning, poll=0.05).run())

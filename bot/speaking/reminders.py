@@ -1,0 +1,86 @@
+"""Due reminders: what the bot says of them itself, so that each reaches its person whatever the model does.
+
+A reminder that is alone in its turn is the model's to phrase. What the model leaves unsaid, what comes due together with something else,
+and what became a dead letter is said here: its purpose in a plain line, several in one message. An event ends in the transaction that
+says it, so neither a crash nor a replay says it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from bot.engine.events import Claim, Event
+from bot.engine.timers import LATE
+from bot.speaking.decision import may_speak
+from bot.speaking.initiative import REMINDER_GRACE, Initiative, wants
+from memory.db import Connection
+from memory.queue_manager import span
+from memory.working_context import one_line
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 1000
+"""The most turns whose dead letters are looked at in one tick."""
+# The bot's own rows in the outbox stand under steps that no turn reaches; the engine has -1 and -2.
+_STEP = -3
+
+
+def due_in(claim: Claim) -> tuple[Event, ...]:
+    """The reminders among the events of a turn."""
+    return tuple(event for event in claim.events if wants(event) == "reminder")
+
+
+def in_own_words(reminders: Sequence[Event], now: datetime) -> str:
+    """One message of the bot's own for all of them, a line each."""
+    return "\n".join(_line(event.payload, now) for event in reminders)
+
+
+def _line(payload: Mapping[str, Any], now: datetime) -> str:
+    late = now - datetime.fromisoformat(payload["due_at"])
+    when = f", {span(round(late.total_seconds()))} late" if late > LATE else ""
+    return f"Reminder{when}: {one_line(payload['purpose'])}"
+
+
+async def say_dead(initiative: Initiative, now: datetime) -> int:
+    """Say the reminders whose turns were given up or stopped, where the person may be spoken to. Returns how many."""
+    async with initiative.db.bare() as connection:
+        cursor = await connection.execute("SELECT * FROM dead_reminders(%s, %s)", (now - REMINDER_GRACE, AT_ONCE))
+        turns = await cursor.fetchall()
+    said = 0
+    for row in turns:
+        async with initiative.db.agent(row["agent_id"], row["place_id"]) as connection:
+            standing = await initiative.standing(connection, row["agent_id"], row["place_id"], row["turn_id"])
+            if may_speak("reminder", now, standing, initiative.rules).may:
+                said += await _say(connection, row["agent_id"], row["turn_id"], now)
+    if said:
+        initiative.count("reminder_rescued")
+        log.warning("%d reminders whose turns came to nothing were said in the bot's own words", said)
+    return said
+
+
+async def _say(connection: Connection, agent: int, turn: int, now: datetime) -> int:
+    # The agent before its events, as everywhere; two processes find the same rows, and one of them finds them done.
+    await connection.execute("SELECT FROM agents WHERE id = %s FOR NO KEY UPDATE", (agent,))
+    cursor = await connection.execute(
+        """SELECT id, seq, kind, origin, payload, created_at, visibility FROM events
+           WHERE turn_id = %s AND status = 2 AND kind = 'timer' AND payload->>'timer' = 'reminder' ORDER BY seq""",
+        (turn,),
+    )
+    dead = [Event(**row) for row in await cursor.fetchall()]
+    if dead:
+        await connection.execute(
+            """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
+               SELECT t.agent_id, t.place_id, p.platform, p.external_id, t.id, %s,
+                 (SELECT count(*) FROM outbox o WHERE o.turn_id = t.id AND o.step = %s), %s, %s
+               FROM turns t JOIN places p ON p.id = t.place_id WHERE t.id = %s""",
+            (_STEP, _STEP, in_own_words(dead, now), now, turn),
+        )
+        await connection.execute(
+            "UPDATE events SET status = 1, done_at = %s, payload = payload - 'purpose' WHERE id = ANY (%s)",
+            (now, [event.id for event in dead]),
+        )
+        await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
+    return len(dead)

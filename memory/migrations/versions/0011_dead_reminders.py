@@ -1,0 +1,10 @@
+"""Reminders whose turns came to nothing are found, to be said."""
+
+from memory.migrations.plain_sql import run
+
+revision = "0011"
+down_revision = "0007"
+
+
+def upgrade() -> None:
+    run("0011_dead_reminders.sql", "grants.sql")
