@@ -60,7 +60,7 @@ async def _requote(connection: Connection, row: Mapping[str, Any], origins: list
                  SELECT coalesce(jsonb_agg(CASE WHEN NOT q->>'origin' = ANY(%(origins)s) THEN q
                    ELSE jsonb_set(q, '{text}', to_jsonb(coalesce(%(text)s::text, %(mark)s || (q->>'text')))) END), '[]')
                  FROM jsonb_array_elements(payload->'quotes') q WHERE %(keep)s OR NOT q->>'origin' = ANY(%(origins)s)))
-               WHERE id = %(event)s AND status IN (0, 2)""",
+               WHERE id = %(event)s AND payload ? 'quotes'""",
             {
                 "origins": origins,
                 "text": text,
@@ -76,8 +76,6 @@ async def _requote(connection: Connection, row: Mapping[str, Any], origins: list
     elif changed.mark:
         await _mark(connection, row["message_id"])
     else:
-        # The event is the other person's, and so are its words.
-        await connection.execute("UPDATE messages SET event_id = NULL WHERE id = %s", (row["message_id"],))
         await erase_rows(connection, Gone(messages={row["message_id"]}))
 
 
@@ -91,7 +89,7 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
     if row["message_id"] is None:
         # Still waiting: what is answered is the corrected text.
         await connection.execute(
-            "UPDATE events SET payload = jsonb_set(payload, '{text}', to_jsonb(%s::text)) WHERE id = %s AND status IN (0, 2)",
+            "UPDATE events SET payload = jsonb_set(payload, '{text}', to_jsonb(%s::text)) WHERE id = %s AND payload ? 'text'",
             (text, row["event_id"]),
         )
         return
@@ -119,8 +117,7 @@ async def _erase(connection: Connection, row: Mapping[str, Any], changed: Change
         )  # fmt: skip
     # What waits is not begun; what runs has lost its question.
     await connection.execute(
-        "UPDATE events SET status = 3, payload = payload - 'text' - 'quotes', done_at = %s WHERE id = %s AND status IN (0, 2)",
-        (changed.at, row["event_id"]),
+        "UPDATE events SET status = 3, done_at = %s WHERE id = %s AND status IN (0, 2)", (changed.at, row["event_id"])
     )
     left = await value(connection, "SELECT count(*) FROM events WHERE turn_id = %s AND status = 0", (turn,))
     if turn is not None and left == 0:

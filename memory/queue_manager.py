@@ -56,8 +56,9 @@ def drafts_of(event: Incoming) -> list[Draft]:
         if quote["text"].strip()
     ]  # fmt: skip
     if event.kind == "message":
+        text = payload.get("text", "")
         own = Draft(
-            "user", "message", payload["text"] if payload["text"].strip() else "(no text)", payload.get("author_id", ""),
+            "user", "message", text if text.strip() else "(no text)", payload.get("author_id", ""),
             payload.get("author_name", ""), platform_id=payload.get("message_id"), event_id=event.id,
         )  # fmt: skip
         return [*made, own]

@@ -41,8 +41,7 @@ async def redact(
     for table in ("embeddings", "unembedded"):
         await connection.execute(f"DELETE FROM {table} WHERE message_id = ANY(%s)", ([*ids, *replies],))  # noqa: S608 - one of two
     await connection.execute(
-        "UPDATE events SET payload = payload - 'quotes' || '{\"text\": \"\"}' WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))",
-        (ids,),
+        "UPDATE events SET payload = wordless(payload) WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))", (ids,)
     )
     await connection.execute(
         """UPDATE outbox SET body = '', state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END

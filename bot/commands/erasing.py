@@ -140,8 +140,14 @@ async def erase_rows(connection: Connection, gone: Gone) -> None:
     await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (inner,))
     await connection.execute("UPDATE messages SET calls = NULL WHERE turn_id = ANY(%s) AND calls IS NOT NULL", (inner,))
     await connection.execute(
-        """UPDATE events SET payload = payload - 'text' - 'quotes' || '{"text": "", "quotes": [], "forgotten": true}'
-           WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))""",
+        """UPDATE events SET payload = wordless(payload), status = CASE status WHEN 2 THEN 3 ELSE status END
+           WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s) AND kind <> 'quote')""",
+        (messages,),
+    )
+    # A quote came with somebody's own message, which stays.
+    await connection.execute(
+        """UPDATE events SET payload = payload - 'quotes'
+           WHERE payload ? 'quotes' AND id IN (SELECT event_id FROM messages WHERE id = ANY(%s) AND kind = 'quote')""",
         (messages,),
     )
     await connection.execute(
@@ -213,7 +219,7 @@ async def stop_waiting(
 ) -> int:
     """What waits to be answered is taken back and emptied, and a turn running there is asked to end. Returns how much waited."""
     cursor = await connection.execute(
-        """UPDATE events SET status = 3, done_at = %s, payload = payload - 'text' - 'quotes'
+        """UPDATE events SET status = 3, done_at = %s
            WHERE status IN (0, 2) AND place_id = ANY(%s) AND created_at >= coalesce(%s, '-infinity'::timestamptz)
              AND created_at < coalesce(%s, 'infinity'::timestamptz)""",
         (at, places, start, end),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -88,6 +88,7 @@ def _or_none(text: str | None) -> str | None:
 
 
 def _payload(incoming: Incoming) -> dict[str, Any]:
+    """What the event holds; what somebody said leaves it when it ends (SQL `wordless` says what stays)."""
     return {
         "text": incoming.text,
         "author_id": incoming.person.author_id,
@@ -95,16 +96,9 @@ def _payload(incoming: Incoming) -> dict[str, Any]:
         "message_id": incoming.message_id,
         "addressed": incoming.addressed,
         "at": incoming.at.isoformat(),
-        "quotes": [
-            {
-                "author_id": quote.author_id, "author_name": quote.author_name, "text": quote.text, "kind": quote.kind,
-                "origin": quote.origin,
-            }
-            for quote in incoming.quotes
-        ],
-        # Until the end of the turn that they are shown in; the database takes them out then (trigger drop_images).
+        **({"quotes": [asdict(quote) for quote in incoming.quotes]} if incoming.quotes else {}),
         **({"images": [_image(image) for image in incoming.images]} if incoming.images else {}),
-    }  # fmt: skip
+    }
 
 
 def _image(image: Image) -> dict[str, str]:
