@@ -9,7 +9,7 @@ import pytest
 
 from adapters.base import Changed, Person, Quote
 from bot.changes import follow
-from bot.engine import deadletters, turns
+from bot.engine import deadletters, timers, turns
 from bot.engine.events import Claim
 from bot.keeping.retention import ages
 from bot.keeping.sections import Retention
@@ -19,7 +19,7 @@ from tests.bot.commands.conftest import Desk, Opener
 from tests.bot.commands.test_forgetting import WORD, everywhere
 from tests.bot.dialogue import Dialogue, seen
 from tests.conftest import Urls
-from tests.servers.model import reply
+from tests.servers.model import call, reply
 
 SECRET = f"My dog is called {WORD}."
 BEN = Person("console", "", "ben", "Ben")
@@ -149,3 +149,43 @@ async def test_a_quote_that_is_forgotten_leaves_the_dead_letter_that_it_came_wit
         await follow(one.parts.db, one.talk.cache, Changed("console", "", "lounge", ("7",), None, one.talk.at))
         assert await everywhere(urls.owner, WORD) == []
         assert await deadletters.replay(one.parts.db, None) == 1
+
+
+# Reminders ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("day", ["2026-11-30", "2026-12-01"], ids=["the day it was set", "the day it fired"])
+@pytest.mark.parametrize("begun", [False, True], ids=["waiting", "begun"])
+async def test_a_reminder_that_fired_and_waits_for_the_model_goes_with_its_day(
+    desk: Opener, db: Database, urls: Urls, day: str, begun: bool
+) -> None:
+    setting = reply(None, call("set_timer", request_heartbeat=True, purpose=f"feed {WORD}", in_minutes=1440))
+    async with desk(setting, DONE) as one:
+        await one.talk.hear("Remind me of my dog tomorrow.")
+        one.talk.clock[0] += timedelta(days=1)
+        assert await timers.fire_due(db, one.talk.at) == 1
+        [agent] = await one.talk.rows("SELECT id FROM agents")
+        if begun:
+            claim = await one.talk.claim(int(str(agent["id"])))
+            await one.talk.agent._begin(claim)
+            await turns.release(db, claim, "ModelAway")
+        if day == "2026-12-01":  # what was said when it was set is forgotten apart
+            await one.talk.rows("UPDATE timers SET purpose = '' RETURNING id")
+            await one.talk.rows("UPDATE messages SET calls = NULL WHERE calls IS NOT NULL RETURNING id")
+            await one.talk.rows("DELETE FROM messages WHERE kind = 'result' RETURNING id")
+            await one.talk.rows("DELETE FROM memory_log_content RETURNING log_id")
+        assert "events" in await everywhere(urls.owner, WORD)
+        await one.follow(await one.press(f"/memory forget from {day} to {day}"), "Forget")
+        assert await everywhere(urls.owner, WORD) == []
+        assert await turns.claim(db, int(str(agent["id"])), one.talk.at, one.talk.engine) is None, "nobody is reminded of it"
+
+
+async def test_a_day_of_which_only_a_waiting_message_is_kept_can_be_forgotten(desk: Opener, urls: Urls) -> None:
+    async with desk(DONE) as one:
+        await one.talk.hear("Hello.")
+        one.talk.clock[0] += timedelta(days=1)
+        await one.talk.accept(SECRET)
+        shown = await one.press("/memory forget from 2026-12-01 to 2026-12-01")
+        assert "1 message waiting for an answer will be taken back" in shown.text
+        assert "1 waiting message taken back" in (await one.follow(shown, "Forget")).text
+        assert await everywhere(urls.owner, WORD) == []
