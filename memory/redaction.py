@@ -31,8 +31,8 @@ async def redact(
     )
     gone = {int(row["id"]) for row in await cursor.fetchall()}
     await connection.execute(
-        """SELECT unsummarise(conversation_id, position) FROM (
-             SELECT conversation_id, min(position) AS position FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
+        """SELECT unsummarise(conversation_id, positions) FROM (
+             SELECT conversation_id, array_agg(position) AS positions FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
         ([*ids, *replies],),
     )
     await connection.execute(

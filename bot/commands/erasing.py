@@ -120,8 +120,8 @@ async def erase_rows(connection: Connection, gone: Gone) -> None:
     messages, turns, whole = list(gone.messages), list(gone.turns), list(gone.conversations)
     inner = list(gone.turns | gone.made_in | await _showing(connection, gone, forms))
     await connection.execute(
-        """SELECT unsummarise(conversation_id, first) FROM (
-             SELECT conversation_id, min(position) AS first FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
+        """SELECT unsummarise(conversation_id, positions) FROM (
+             SELECT conversation_id, array_agg(position) AS positions FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
         (messages,),
     )
     await connection.execute("DELETE FROM memory_requests WHERE messages && %s::bigint[] OR turn_id = ANY(%s)", (messages, turns))

@@ -83,6 +83,36 @@ LANGUAGE sql SECURITY DEFINER STABLE AS $$
   SELECT id FROM found ORDER BY length(id) DESC, id COLLATE "C" DESC LIMIT p_limit
 $$;
 
+-- Takes messages that are about to go out of every summary that covers them. In the log: also of conversations that /fresh has ended since.
+-- In slot 0: the last summary made without them stands again, and what came after is to be summed up anew, at the next turn, from recall
+-- storage. Returns whether the one in slot 0 covered any.
+DROP FUNCTION unsummarise(bigint, bigint);
+CREATE FUNCTION unsummarise(p_conversation bigint, p_positions bigint[]) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE c conversations; first bigint; base record; again bigint;
+BEGIN
+  -- A summary reaches from the last /fresh before it (whose entry says how far that reached) to what it covers.
+  DELETE FROM memory_log_content k USING (
+      SELECT l.id, l.covers, coalesce(max(l.covers) FILTER (WHERE l.target = 'conversation')
+        OVER (ORDER BY l.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS after
+      FROM memory_log l WHERE l.target IN ('summary', 'conversation') AND l.target_id = p_conversation) l
+    WHERE k.log_id = l.id AND EXISTS (SELECT 1 FROM unnest(p_positions) p WHERE p > l.after AND p <= coalesce(l.covers, p));
+  SELECT * INTO c FROM conversations WHERE id = p_conversation;
+  first := (SELECT min(p) FROM unnest(p_positions) p WHERE p >= coalesce(c.summary_from, 1) AND p < c.fifo_start);
+  IF first IS NULL OR (c.summary = '' AND c.summary_tail = '') THEN
+    RETURN false;
+  END IF;
+  SELECT l.covers, k.after INTO base FROM memory_log l JOIN memory_log_content k ON k.log_id = l.id
+    WHERE l.target = 'summary' AND l.target_id = p_conversation AND l.covers < first AND l.covers >= coalesce(c.summary_from, 1)
+      AND k.after IS NOT NULL ORDER BY l.id DESC LIMIT 1;
+  again := coalesce(base.covers + 1, c.summary_from, 1);
+  UPDATE conversations SET summary = coalesce(base.after, ''), summary_tail = '', pending_from = least(again, coalesce(pending_from, again))
+    WHERE id = p_conversation;
+  DELETE FROM sources s USING messages m WHERE s.conversation_id = p_conversation AND m.id = s.message_id AND m.position >= again;
+  RETURN true;
+END $$;
+DROP INDEX memory_log_summaries;
+CREATE INDEX memory_log_summaries ON memory_log (target_id, id) WHERE target IN ('summary', 'conversation');
+
 -- What other agents hold of somebody's words: quotes, what was derived from them, results that show them, summaries that cover them, quotes
 -- in events. Their versions rise, so that a running turn that has read any of it starts its pass again. Returns the agents.
 CREATE OR REPLACE FUNCTION forget_author(p_authors text[], p_except bigint[], OUT total bigint, OUT touched bigint[]) LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -98,9 +128,9 @@ BEGIN
   total := 0;
   IF touched = '{}' THEN RETURN; END IF;
   PERFORM 1 FROM agents WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
-  FOR each IN SELECT DISTINCT ON (conversation_id) conversation_id, position FROM messages
-              WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id = ANY (touched) ORDER BY conversation_id, position LOOP
-    PERFORM unsummarise(each.conversation_id, each.position);
+  FOR each IN SELECT conversation_id, array_agg(position) AS positions FROM messages
+              WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id = ANY (touched) GROUP BY 1 LOOP
+    PERFORM unsummarise(each.conversation_id, each.positions);
   END LOOP;
   PERFORM drop_repeated(touched,
     ARRAY(SELECT content FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id = ANY (touched)),
