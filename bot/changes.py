@@ -9,6 +9,7 @@ what their agents keep of them, stays. The operator may have deleted messages ma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from adapters.base import Changed
@@ -40,15 +41,29 @@ async def follow(db: Database, cache: Cache, changed: Changed) -> int:
             if await value(connection, "SELECT id FROM agents FOR NO KEY UPDATE") is None:
                 continue
             if row in quoted:
-                await _requote(connection, row, origins, changed)
+                # New words that may not be taken leave nothing to be quoted: the old ones are no longer said.
+                gone = changed.text is not None and not await _quotable(connection, row, origins)
+                await _requote(connection, row, origins, replace(changed, text=None, mark=False) if gone else changed)
             elif changed.text is None:
                 await _erase(connection, row, changed)
             else:
                 await _correct(connection, row, clean(changed.text), changed)
             await connection.execute("UPDATE agents SET version = version + 1")
-        if changed.text is None:
+        if changed.text is None or row in quoted:
             await cache.forget_quietly(row["agent_id"])
     return len(found) + len(quoted)
+
+
+async def _quotable(connection: Connection, row: Mapping[str, Any], origins: list[str]) -> bool:
+    """Whether new words of whoever is quoted may be taken: not while their memory is paused, nor while they are blocked."""
+    return not await value(
+        connection,
+        """SELECT EXISTS (SELECT FROM not_quoted(ARRAY(
+             SELECT author_id FROM messages WHERE id = %s
+             UNION SELECT q->>'author_id' FROM events e, jsonb_array_elements(e.payload->'quotes') q
+               WHERE e.id = %s AND q->>'origin' = ANY(%s)), '', (SELECT workspace FROM places WHERE id = %s), NULL))""",
+        (row["message_id"], row["event_id"], origins, row["place_id"]),
+    )
 
 
 async def _requote(connection: Connection, row: Mapping[str, Any], origins: list[str], changed: Changed) -> None:

@@ -230,3 +230,20 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Whose words are not quoted ----------------------------------------------------------------------------
+
+-- Which of these people (platform:realm:user) are quoted nowhere, although their platform shows what they said: who was erased within the last
+-- week and has not come back, whose memory is paused, and who is blocked in this workspace. p_speaker: with their own words people bring along
+-- what they like, except where they were erased. p_hash_key null: nobody can have been erased.
+DROP FUNCTION erased_lately(text[], bytea[]);
+CREATE FUNCTION not_quoted(p_authors text[], p_speaker text, p_workspace text, p_hash_key bytea) RETURNS SETOF text
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  WITH asked AS (
+    SELECT author, split_part(author, ':', 1) AS platform, split_part(author, ':', 2) AS realm, substr(author, length(split_part(author, ':', 1))
+      + length(split_part(author, ':', 2)) + 3) AS user_id FROM unnest(p_authors) author)
+  SELECT q.author FROM asked q LEFT JOIN identities i USING (platform, realm, user_id) LEFT JOIN agents a ON a.id = coalesce(i.merged_into, i.agent_id)
+  WHERE (i.user_id IS NULL AND EXISTS (SELECT 1 FROM erased_people e
+      WHERE e.hash = person_hash(p_hash_key, q.platform, q.realm, q.user_id) AND e.at > clock_timestamp() - interval '7 days'))
+    OR (a.paused AND q.author <> p_speaker)
+    OR blocked(q.platform, q.realm, q.user_id, p_workspace)
+$$;
