@@ -116,12 +116,20 @@ CREATE INDEX memory_log_summaries ON memory_log (target_id, id) WHERE target IN 
 -- What other agents hold of somebody's words: quotes, what was derived from them, results that show them, summaries that cover them, quotes
 -- in events. Their versions rise, so that a running turn that has read any of it starts its pass again. Returns the agents.
 CREATE OR REPLACE FUNCTION forget_author(p_authors text[], p_except bigint[], OUT total bigint, OUT touched bigint[]) LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE n bigint; each record;
+DECLARE n bigint; each record; entries bigint[]; stored bigint[];
 BEGIN
+  -- Also what repeated them once and was changed or removed since: the log has it as it was.
+  entries := ARRAY(SELECT id FROM working_context WHERE author_id = ANY (p_authors) UNION SELECT l.target_id FROM memory_log l
+    JOIN memory_log_content k ON k.log_id = l.id
+    WHERE l.target = 'working_context' AND k.row_before->>'author_id' <> '' AND k.row_before->>'author_id' = ANY (p_authors));
+  stored := ARRAY(SELECT id FROM passages WHERE author_id = ANY (p_authors) UNION SELECT l.target_id FROM memory_log l
+    JOIN memory_log_content k ON k.log_id = l.id
+    WHERE l.target = 'passage' AND k.row_before->>'author_id' <> '' AND k.row_before->>'author_id' = ANY (p_authors));
   touched := ARRAY(
     SELECT agent_id FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors)
     UNION SELECT agent_id FROM working_context WHERE author_id = ANY (p_authors)
     UNION SELECT agent_id FROM passages WHERE author_id = ANY (p_authors)
+    UNION SELECT agent_id FROM memory_log WHERE (target = 'working_context' AND target_id = ANY (entries)) OR (target = 'passage' AND target_id = ANY (stored))
     UNION SELECT agent_id FROM events e WHERE e.payload ? 'quotes' AND EXISTS (
       SELECT 1 FROM jsonb_array_elements(e.payload->'quotes') q WHERE q->>'author_id' = ANY (p_authors)));
   touched := ARRAY(SELECT unnest(touched) EXCEPT SELECT unnest(p_except));
@@ -135,10 +143,11 @@ BEGIN
   PERFORM drop_repeated(touched,
     ARRAY(SELECT content FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id = ANY (touched)),
     ARRAY(SELECT turn_id FROM working_context WHERE author_id = ANY (p_authors) AND agent_id = ANY (touched)
-          UNION SELECT turn_id FROM passages WHERE author_id = ANY (p_authors) AND agent_id = ANY (touched)));
-  DELETE FROM memory_log_content k USING memory_log l WHERE l.id = k.log_id AND l.agent_id = ANY (touched) AND (
-      (l.target = 'working_context' AND l.target_id IN (SELECT id FROM working_context WHERE author_id = ANY (p_authors)))
-      OR (l.target = 'passage' AND l.target_id IN (SELECT id FROM passages WHERE author_id = ANY (p_authors))));
+          UNION SELECT turn_id FROM passages WHERE author_id = ANY (p_authors) AND agent_id = ANY (touched)
+          UNION SELECT turn_id FROM memory_log WHERE agent_id = ANY (touched) AND turn_id IS NOT NULL
+            AND ((target = 'working_context' AND target_id = ANY (entries)) OR (target = 'passage' AND target_id = ANY (stored)))));
+  DELETE FROM memory_log_content k USING memory_log l WHERE l.id = k.log_id AND l.agent_id = ANY (touched)
+    AND ((l.target = 'working_context' AND l.target_id = ANY (entries)) OR (l.target = 'passage' AND l.target_id = ANY (stored)));
   DELETE FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id = ANY (touched);
   GET DIAGNOSTICS total = ROW_COUNT;
   DELETE FROM working_context WHERE author_id = ANY (p_authors) AND agent_id = ANY (touched);
@@ -247,3 +256,40 @@ LANGUAGE sql SECURITY DEFINER STABLE AS $$
     OR (a.paused AND q.author <> p_speaker)
     OR blocked(q.platform, q.realm, q.user_id, p_workspace)
 $$;
+
+-- The proof ---------------------------------------------------------------------------------------------
+
+CREATE INDEX memory_log_content_quoting ON memory_log_content ((row_before->>'author_id')) WHERE row_before->>'author_id' <> '';
+CREATE INDEX ON memory_log (target_id) WHERE target IN ('working_context', 'passage');
+
+-- Under which names an agent's person is quoted (platform:realm:user); to be asked before an erasure, for the proof after it.
+CREATE FUNCTION authors_of(p_agent bigint) RETURNS text[] LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT coalesce(array_agg(platform || ':' || realm || ':' || user_id), '{}') FROM identities WHERE agent_id = p_agent OR merged_into = p_agent
+    OR agent_id IN (SELECT i.agent_id FROM identities i WHERE i.merged_into = p_agent)
+$$;
+
+-- What is left of an agent anywhere, and of its person's words in anybody's rows: the proof after an erasure. All zero, or the erasure failed.
+-- It asks no eraser where it looked: every column called author_id and every JSON column of every table is searched for the names. A job that
+-- runs ends by itself, as there is nothing left to claim, and is not counted.
+DROP FUNCTION residue(bigint);
+CREATE FUNCTION residue(p_agent bigint, p_authors text[] DEFAULT '{}') RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER STABLE AS $$
+DECLARE counts jsonb := '{}'; each record; n bigint; named CONSTANT text[] := ARRAY(SELECT to_jsonb(a)::text FROM unnest(p_authors) a);
+BEGIN
+  FOR each IN SELECT r.relname::text AS t, a.attname::text AS c,
+      CASE WHEN a.attname = 'author_id' THEN '%I = ANY ($2)'
+        WHEN a.atttypid IN ('json'::regtype, 'jsonb'::regtype) THEN 'EXISTS (SELECT 1 FROM unnest($3) name WHERE position(name IN %I::text) > 0)'
+        ELSE '%I = $1' END AS found
+    FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
+    WHERE r.relnamespace = 'keepsake'::regnamespace AND r.relkind IN ('r', 'p') AND NOT a.attisdropped AND a.attnum > 0
+      AND (a.attname IN ('agent_id', 'author_id') OR a.atttypid IN ('json'::regtype, 'jsonb'::regtype)
+        OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = r.oid AND k.contype = 'f'
+             AND k.confrelid = 'keepsake.agents'::regclass AND k.conkey = ARRAY[a.attnum])) ORDER BY 1, 2 LOOP
+    EXECUTE format('SELECT count(*) FROM %I WHERE ' || each.found, each.t, each.c) INTO n USING p_agent, p_authors, named;
+    counts := counts || jsonb_build_object(each.t, n + coalesce((counts->>each.t)::bigint, 0));
+  END LOOP;
+  SELECT count(*) INTO n FROM agents WHERE id = p_agent;
+  counts := counts || jsonb_build_object('agents', n);
+  SELECT count(*) INTO n FROM procrastinate.procrastinate_jobs WHERE status = 'todo' AND lock = 'agent:' || p_agent;
+  RETURN counts || jsonb_build_object('jobs', n);
+END $$;
