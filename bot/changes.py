@@ -9,6 +9,7 @@ what their agents keep of them, stays. The operator may have deleted messages ma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from adapters.base import Changed
@@ -40,15 +41,29 @@ async def follow(db: Database, cache: Cache, changed: Changed) -> int:
             if await value(connection, "SELECT id FROM agents FOR NO KEY UPDATE") is None:
                 continue
             if row in quoted:
-                await _requote(connection, row, origins, changed)
+                # New words that may not be taken leave nothing to be quoted: the old ones are no longer said.
+                gone = changed.text is not None and not await _quotable(connection, row, origins)
+                await _requote(connection, row, origins, replace(changed, text=None, mark=False) if gone else changed)
             elif changed.text is None:
                 await _erase(connection, row, changed)
             else:
                 await _correct(connection, row, clean(changed.text), changed)
             await connection.execute("UPDATE agents SET version = version + 1")
-        if changed.text is None:
+        if changed.text is None or row in quoted:
             await cache.forget_quietly(row["agent_id"])
     return len(found) + len(quoted)
+
+
+async def _quotable(connection: Connection, row: Mapping[str, Any], origins: list[str]) -> bool:
+    """Whether new words of whoever is quoted may be taken: not while their memory is paused, nor while they are blocked."""
+    return not await value(
+        connection,
+        """SELECT EXISTS (SELECT FROM not_quoted(ARRAY(
+             SELECT author_id FROM messages WHERE id = %s
+             UNION SELECT q->>'author_id' FROM events e, jsonb_array_elements(e.payload->'quotes') q
+               WHERE e.id = %s AND q->>'origin' = ANY(%s)), '', (SELECT workspace FROM places WHERE id = %s), NULL))""",
+        (row["message_id"], row["event_id"], origins, row["place_id"]),
+    )
 
 
 async def _requote(connection: Connection, row: Mapping[str, Any], origins: list[str], changed: Changed) -> None:
@@ -60,7 +75,7 @@ async def _requote(connection: Connection, row: Mapping[str, Any], origins: list
                  SELECT coalesce(jsonb_agg(CASE WHEN NOT q->>'origin' = ANY(%(origins)s) THEN q
                    ELSE jsonb_set(q, '{text}', to_jsonb(coalesce(%(text)s::text, %(mark)s || (q->>'text')))) END), '[]')
                  FROM jsonb_array_elements(payload->'quotes') q WHERE %(keep)s OR NOT q->>'origin' = ANY(%(origins)s)))
-               WHERE id = %(event)s AND status IN (0, 2)""",
+               WHERE id = %(event)s AND payload ? 'quotes'""",
             {
                 "origins": origins,
                 "text": text,
@@ -76,8 +91,6 @@ async def _requote(connection: Connection, row: Mapping[str, Any], origins: list
     elif changed.mark:
         await _mark(connection, row["message_id"])
     else:
-        # The event is the other person's, and so are its words.
-        await connection.execute("UPDATE messages SET event_id = NULL WHERE id = %s", (row["message_id"],))
         await erase_rows(connection, Gone(messages={row["message_id"]}))
 
 
@@ -91,7 +104,7 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
     if row["message_id"] is None:
         # Still waiting: what is answered is the corrected text.
         await connection.execute(
-            "UPDATE events SET payload = jsonb_set(payload, '{text}', to_jsonb(%s::text)) WHERE id = %s AND status IN (0, 2)",
+            "UPDATE events SET payload = jsonb_set(payload, '{text}', to_jsonb(%s::text)) WHERE id = %s AND payload ? 'text'",
             (text, row["event_id"]),
         )
         return
@@ -119,8 +132,7 @@ async def _erase(connection: Connection, row: Mapping[str, Any], changed: Change
         )  # fmt: skip
     # What waits is not begun; what runs has lost its question.
     await connection.execute(
-        "UPDATE events SET status = 3, payload = payload - 'text' - 'quotes', done_at = %s WHERE id = %s AND status IN (0, 2)",
-        (changed.at, row["event_id"]),
+        "UPDATE events SET status = 3, done_at = %s WHERE id = %s AND status IN (0, 2)", (changed.at, row["event_id"])
     )
     left = await value(connection, "SELECT count(*) FROM events WHERE turn_id = %s AND status = 0", (turn,))
     if turn is not None and left == 0:

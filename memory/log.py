@@ -37,7 +37,8 @@ async def record(
     """Write one change into the log, in the transaction that makes it. `action` is the function or command. Returns the log id.
 
     `row`: what `memory.undo.snapshot` gave before the change, so that it can be undone. `undoes`: the change that this one takes back.
-    `message`: what it came from. `covers`: the last position that a summary covers.
+    `message`: what it came from. `covers`: the last position that a summary covers, or a
+    conversation that /fresh ended.
     """
     cursor = await connection.execute(
         """WITH l AS (INSERT INTO memory_log (agent_id, place_id, at, actor, action, target, target_id, turn_id, undoes, message_id, covers)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from memory import log, messages, sources
 from memory.agent_state import AgentState
-from memory.db import Connection, value
+from memory.db import Connection
 from memory.messages import Draft, Message
 from memory.places import Visibility, strictest
 
@@ -56,8 +56,9 @@ def drafts_of(event: Incoming) -> list[Draft]:
         if quote["text"].strip()
     ]  # fmt: skip
     if event.kind == "message":
+        text = payload.get("text", "")
         own = Draft(
-            "user", "message", payload["text"] if payload["text"].strip() else "(no text)", payload.get("author_id", ""),
+            "user", "message", text if text.strip() else "(no text)", payload.get("author_id", ""),
             payload.get("author_name", ""), platform_id=payload.get("message_id"), event_id=event.id,
         )  # fmt: skip
         return [*made, own]
@@ -204,7 +205,8 @@ async def _note_summary(
 
 async def fresh(connection: Connection, conversation: int, *, agent: int, place: int, at: datetime) -> None:
     """Begin a new conversation without forgetting: an empty queue and no summary; recall storage keeps everything."""
-    before = await value(connection, "SELECT summary FROM conversations WHERE id = %s FOR UPDATE", (conversation,))
+    statement = "SELECT summary, next_position - 1 AS last FROM conversations WHERE id = %s FOR UPDATE"
+    [ended] = await (await connection.execute(statement, (conversation,))).fetchall()
     await connection.execute(
         """UPDATE conversations SET fifo_start = next_position, summary = '', summary_visibility = 'public', summary_from = NULL,
              summary_to = NULL, summary_tail = '', pending_from = NULL, warned = false WHERE id = %s""",
@@ -214,5 +216,6 @@ async def fresh(connection: Connection, conversation: int, *, agent: int, place:
     await connection.execute("UPDATE agents SET version = version + 1 WHERE id = %s", (agent,))
     await log.record(
         connection, agent=agent, place=place, at=at, actor="person", action="/fresh", target="conversation",
-        target_id=conversation, reason="asked for a new conversation", before=before or None,
+        target_id=conversation, reason="asked for a new conversation", before=ended["summary"] or None,
+        covers=ended["last"],
     )  # fmt: skip

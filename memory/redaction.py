@@ -31,8 +31,8 @@ async def redact(
     )
     gone = {int(row["id"]) for row in await cursor.fetchall()}
     await connection.execute(
-        """SELECT unsummarise(conversation_id, position) FROM (
-             SELECT conversation_id, min(position) AS position FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
+        """SELECT unsummarise(conversation_id, positions) FROM (
+             SELECT conversation_id, array_agg(position) AS positions FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
         ([*ids, *replies],),
     )
     await connection.execute(
@@ -41,8 +41,7 @@ async def redact(
     for table in ("embeddings", "unembedded"):
         await connection.execute(f"DELETE FROM {table} WHERE message_id = ANY(%s)", ([*ids, *replies],))  # noqa: S608 - one of two
     await connection.execute(
-        "UPDATE events SET payload = payload - 'quotes' || '{\"text\": \"\"}' WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))",
-        (ids,),
+        "UPDATE events SET payload = wordless(payload) WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))", (ids,)
     )
     await connection.execute(
         """UPDATE outbox SET body = '', state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END

@@ -8,7 +8,7 @@ next turn. The caller's transaction sees all of the agent's places, as what was 
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -115,12 +115,13 @@ async def perhaps(connection: Connection, gone: Gone) -> list[Thing]:
 
 async def erase_rows(connection: Connection, gone: Gone) -> None:
     """Delete rows with everything that repeats their words, in the caller's transaction."""
+    gone = replace(gone, messages=gone.messages | await _fired(connection, list(gone.timers)))
     forms = await _forms(connection, gone)
     messages, turns, whole = list(gone.messages), list(gone.turns), list(gone.conversations)
     inner = list(gone.turns | gone.made_in | await _showing(connection, gone, forms))
     await connection.execute(
-        """SELECT unsummarise(conversation_id, first) FROM (
-             SELECT conversation_id, min(position) AS first FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
+        """SELECT unsummarise(conversation_id, positions) FROM (
+             SELECT conversation_id, array_agg(position) AS positions FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
         (messages,),
     )
     await connection.execute("DELETE FROM memory_requests WHERE messages && %s::bigint[] OR turn_id = ANY(%s)", (messages, turns))
@@ -140,8 +141,14 @@ async def erase_rows(connection: Connection, gone: Gone) -> None:
     await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (inner,))
     await connection.execute("UPDATE messages SET calls = NULL WHERE turn_id = ANY(%s) AND calls IS NOT NULL", (inner,))
     await connection.execute(
-        """UPDATE events SET payload = payload - 'text' - 'quotes' || '{"text": "", "quotes": [], "forgotten": true}'
-           WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))""",
+        """UPDATE events SET payload = wordless(payload), status = CASE status WHEN 2 THEN 3 ELSE status END
+           WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s) AND kind <> 'quote')""",
+        (messages,),
+    )
+    # A quote came with somebody's own message, which stays.
+    await connection.execute(
+        """UPDATE events SET payload = payload - 'quotes'
+           WHERE payload ? 'quotes' AND id IN (SELECT event_id FROM messages WHERE id = ANY(%s) AND kind = 'quote')""",
         (messages,),
     )
     await connection.execute(
@@ -166,6 +173,24 @@ async def erase_rows(connection: Connection, gone: Gone) -> None:
     await connection.execute("DELETE FROM passages WHERE id = ANY(%s)", (list(gone.passages),))
     await connection.execute("DELETE FROM documents WHERE id = ANY(%s)", (list(gone.documents),))
     await connection.execute("DELETE FROM messages WHERE id = ANY(%s)", (messages,))
+
+
+async def _fired(connection: Connection, timers: list[int]) -> set[int]:
+    """The lines in which timers that fired say what for. A firing that waits to be acted on ends, and its turn is left without a question."""
+    numbers = [str(timer) for timer in timers]
+    await connection.execute(
+        """WITH ended AS (UPDATE events SET status = 3, done_at = coalesce(done_at, created_at)
+             WHERE status IN (0, 2) AND payload->>'timer_id' = ANY(%s) RETURNING id, turn_id)
+           UPDATE turns SET cancel_requested = true WHERE state = 'running' AND id IN (SELECT turn_id FROM ended)
+             AND NOT EXISTS (SELECT 1 FROM events e WHERE e.turn_id = turns.id AND e.status = 0 AND e.id NOT IN (SELECT id FROM ended))""",
+        (numbers,),
+    )
+    lines = await _rows(
+        connection,
+        "SELECT id FROM messages WHERE event_id IN (SELECT id FROM events WHERE payload->>'timer_id' = ANY(%s))",
+        (numbers,),
+    )
+    return {row["id"] for row in lines}
 
 
 async def _forms(connection: Connection, gone: Gone) -> list[str]:
@@ -208,16 +233,21 @@ async def widen(connection: Connection, agent: int, place: int | None) -> None:
     await connection.execute("SELECT enter(%s, %s, true)", (agent, place))
 
 
+_WAITING = """status IN (0, 2) AND place_id = ANY(%s) AND created_at >= coalesce(%s, '-infinity'::timestamptz)
+                AND created_at < coalesce(%s, 'infinity'::timestamptz)"""
+
+
+async def waiting(connection: Connection, start: datetime | None, end: datetime | None, places: list[int]) -> int:
+    """How much waits to be answered, or died waiting, that came in some places in a time (`start` <= time < `end`)."""
+    [row] = await _rows(connection, f"SELECT count(*) AS waiting FROM events WHERE {_WAITING}", (places, start, end))  # noqa: S608
+    return int(row["waiting"])
+
+
 async def stop_waiting(
     connection: Connection, start: datetime | None, end: datetime | None, places: list[int], at: datetime
 ) -> int:
     """What waits to be answered is taken back and emptied, and a turn running there is asked to end. Returns how much waited."""
-    cursor = await connection.execute(
-        """UPDATE events SET status = 3, done_at = %s, payload = payload - 'text' - 'quotes'
-           WHERE status IN (0, 2) AND place_id = ANY(%s) AND created_at >= coalesce(%s, '-infinity'::timestamptz)
-             AND created_at < coalesce(%s, 'infinity'::timestamptz)""",
-        (at, places, start, end),
-    )
+    cursor = await connection.execute(f"UPDATE events SET status = 3, done_at = %s WHERE {_WAITING}", (at, places, start, end))  # noqa: S608
     await connection.execute(
         "UPDATE turns SET cancel_requested = true WHERE state = 'running' AND place_id = ANY(%s) AND NOT EXISTS"
         " (SELECT 1 FROM events e WHERE e.turn_id = turns.id AND e.status = 0)",

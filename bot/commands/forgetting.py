@@ -17,7 +17,18 @@ from adapters.base import Answer, Button
 from bot.access import Verdict
 from bot.commands.changing import lock, writable
 from bot.commands.context import NOBODY, Asking, CommandRefused, counted, find_agent
-from bot.commands.erasing import Gone, derived, erase_rows, of_period, of_places, perhaps, stop_waiting, widen, with_derived
+from bot.commands.erasing import (
+    Gone,
+    derived,
+    erase_rows,
+    of_period,
+    of_places,
+    perhaps,
+    stop_waiting,
+    waiting,
+    widen,
+    with_derived,
+)
 from bot.commands.memory import not_there, row_of
 from bot.commands.paging import LONGEST_LINE
 from bot.commands.things import Thing, brief, listed, things, when
@@ -247,11 +258,13 @@ async def _many(
 ) -> Answer:  # fmt: skip
     agent, _ = asking.known()
     named = gone.things()
-    if not named and not gone.conversations:
+    waits = await waiting(connection, *scope)
+    if not named and not gone.conversations and not waits:
         return Answer(f"I keep nothing for {shown}.")
     counts = await _totals(connection, gone)
     if mark != mark_of(gone):
-        return _ask(f"To be forgotten: {shown}, with what was made of it. That is {counts}.", [], line, gone, mark)
+        also_waits = f" {counted(waits, 'message')} waiting for an answer will be taken back." if waits else ""
+        return _ask(f"To be forgotten: {shown}, with what was made of it. That is {counts}.{also_waits}", [], line, gone, mark)
     place = await _spot(asking, connection)
     await widen(connection, agent, asking.place)
     waited = await stop_waiting(connection, *scope, asking.parts.now())

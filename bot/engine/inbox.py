@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -37,8 +37,8 @@ async def accept(
     `burst`: how long a message waits for more of the same burst. `erasure_key`: the key of the hashes kept of erased events.
     Raises psycopg.Error when the database does not take it: do not acknowledge the platform then.
     """
-    if incoming.quotes and erasure_key is not None:
-        incoming = await _without_the_erased(db, incoming, erasure_key)
+    if incoming.quotes:
+        incoming = await _quotable(db, incoming, erasure_key)
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
     [taken] = await db.once(
@@ -66,16 +66,14 @@ async def accept_timed(
     return event_id
 
 
-async def _without_the_erased(db: Database, incoming: Incoming, key: bytes) -> Incoming:
-    """The event without words of people who had themselves erased lately; their platform still shows them."""
-    authors = list({quote.author_id for quote in incoming.quotes if quote.author_id.count(":") >= 2})
-    hashes = [hashlib.sha256(key + "\x1f".join(("person", *author.split(":", 2))).encode()).digest() for author in authors]
-    async with db.bare() as connection:
-        cursor = await connection.execute("SELECT erased_lately(%s, %s) AS author", (authors, hashes))
-        gone = {row["author"] for row in await cursor.fetchall()}
-    return (
-        replace(incoming, quotes=tuple(quote for quote in incoming.quotes if quote.author_id not in gone)) if gone else incoming
+async def _quotable(db: Database, incoming: Incoming, key: bytes | None) -> Incoming:
+    """The event without words of people who are quoted nowhere (SQL `not_quoted` says who); their platform still shows them."""
+    authors = list({clean(quote.author_id) for quote in incoming.quotes if quote.author_id})
+    rows = await db.once(
+        "SELECT not_quoted(%s, %s, %s, %s) AS author", (authors, clean(incoming.person.author_id), incoming.place.workspace, key)
     )
+    unquoted = {row["author"] for row in rows}
+    return replace(incoming, quotes=tuple(quote for quote in incoming.quotes if clean(quote.author_id) not in unquoted))
 
 
 def erased_hash(key: bytes, source: str, idem: str) -> bytes:
@@ -88,6 +86,7 @@ def _or_none(text: str | None) -> str | None:
 
 
 def _payload(incoming: Incoming) -> dict[str, Any]:
+    """What the event holds; what somebody said leaves it when it ends (SQL `wordless` says what stays)."""
     return {
         "text": incoming.text,
         "author_id": incoming.person.author_id,
@@ -95,16 +94,9 @@ def _payload(incoming: Incoming) -> dict[str, Any]:
         "message_id": incoming.message_id,
         "addressed": incoming.addressed,
         "at": incoming.at.isoformat(),
-        "quotes": [
-            {
-                "author_id": quote.author_id, "author_name": quote.author_name, "text": quote.text, "kind": quote.kind,
-                "origin": quote.origin,
-            }
-            for quote in incoming.quotes
-        ],
-        # Until the end of the turn that they are shown in; the database takes them out then (trigger drop_images).
+        **({"quotes": [asdict(quote) for quote in incoming.quotes]} if incoming.quotes else {}),
         **({"images": [_image(image) for image in incoming.images]} if incoming.images else {}),
-    }  # fmt: skip
+    }
 
 
 def _image(image: Image) -> dict[str, str]:

@@ -190,10 +190,7 @@ async def drop(
     """
     left = tuple(event for event in claim.events if event.id not in events)
     async with step(db, claim, now=now, finish=None if left else "done") as last:
-        await last.connection.execute(
-            "UPDATE events SET status = 3, done_at = %s, payload = payload - 'text' - 'quotes' - 'purpose' WHERE id = ANY (%s)",
-            (now, list(events)),
-        )
+        await last.connection.execute("UPDATE events SET status = 3, done_at = %s WHERE id = ANY (%s)", (now, list(events)))
         if also is not None:
             await also(last.connection)
     return replace(claim, events=left)

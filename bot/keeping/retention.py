@@ -44,7 +44,8 @@ class Retention:
 def ages(days: Days) -> dict[retention.Kind, timedelta]:
     """How old each kind may become; kinds that stay are left out."""
     chosen: dict[retention.Kind, int] = {
-        "messages": days.messages, "quotes": days.quotes, "quotes_derived": days.quotes, "quotes_stored": days.quotes, "archival": days.archival,
+        "messages": days.messages, "quotes": days.quotes, "quotes_waiting": days.quotes, "quotes_derived": days.quotes,
+        "quotes_stored": days.quotes, "archival": days.archival,
         "documents": days.documents, "timers": days.timers, "deliveries": days.deliveries, "events": days.events, "usage": days.usage,
         "log": days.log, "erasures": days.erasures, "workspaces": days.left_workspaces,
     }  # fmt: skip

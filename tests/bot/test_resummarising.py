@@ -120,3 +120,39 @@ async def test_a_summary_model_that_is_away_leaves_it_for_later(db: Database, ur
         [row] = await talk.rows("SELECT summary, summary_tail FROM conversations")
         assert "SWIMMING" in str(row["summary"])
         assert row["summary_tail"] == ""
+
+
+async def test_a_message_of_a_conversation_that_was_ended_goes_from_its_summaries_too(
+    db: Database, urls: Urls, tmp_path: Path
+) -> None:
+    model = Model()
+    async with talking(db, model, tmp_path) as one:
+        talk = one.talk
+
+        async def speak_of(word: str) -> None:
+            await talk.hear(f"Let us speak of {word}. {FILLER}")
+            while not (await talk.rows(f"SELECT 1 FROM conversations WHERE summary LIKE '%%{word}%%'")):
+                await talk.hear(FILLER)
+
+        await speak_of("COLUMBO")
+        await one.type("/fresh")
+        await speak_of("CHESS")
+        [message] = await talk.rows("SELECT id FROM messages WHERE content LIKE '%%COLUMBO%%' AND role = 'user'")
+        await one.type(f"/memory forget m{message['id']}")
+        assert await everywhere(urls.owner, "COLUMBO") == []
+        [row] = await talk.rows("SELECT summary FROM conversations")
+        assert "CHESS" in str(row["summary"]), "what was said since has nothing to do with it"
+        assert await talk.rows("SELECT 1 FROM memory_log_content WHERE after LIKE '%%CHESS%%'")
+
+
+async def test_a_day_with_two_conversations_goes_from_the_summaries_of_both(db: Database, urls: Urls, tmp_path: Path) -> None:
+    model = Model()
+    async with talking(db, model, tmp_path) as one:
+        talk = one.talk
+        for words in ("the parrot COLUMBO", "COLUMBO again"):
+            await one.type("/fresh")
+            await talk.hear(f"Let us speak of {words}. {FILLER}")
+            while not (await talk.rows("SELECT 1 FROM conversations WHERE summary LIKE '%%COLUMBO%%'")):
+                await talk.hear(FILLER)
+        await one.follow(await one.press("/memory forget from 2026-11-30 to 2026-11-30"), "Forget")
+        assert await everywhere(urls.owner, "COLUMBO") == []

@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 
 import psycopg
+import pytest
 from redis import Redis
 
 from adapters.base import Person, Quote
@@ -66,6 +67,52 @@ async def test_a_quote_that_a_running_turn_has_read_is_not_written_back(db: Data
         await room.agent.turn(claim)
         assert WORD not in seen(ada.model.requests[-1])
         assert await everywhere(urls.owner, WORD) == []
+
+
+async def test_what_was_stored_of_them_and_removed_again_goes_too(db: Database, urls: Urls) -> None:
+    """Nothing but the log has it still: as it was added, and as it was before it was removed."""
+    quote = Quote("console::bob", "Bob", f"{WORD} on toast is my favourite breakfast", "context")
+    fact = f"Bob's favourite breakfast is {WORD} on toast."
+    store = reply("Noted.", call("working_context_append", section="key_facts", content=fact))
+    async with dialogue(db, reply("Hello Bob."), store, reply("Removed.", call("working_context_remove", content=fact))) as ada:
+        bob = ada.elsewhere("bob", "direct", workspace="", person=BOB)
+        await bob.hear("Hi, I am Bob")
+        room = ada.elsewhere("lobby", "public")
+        await room.hear("Hear what Bob says", quotes=(quote,))
+        await room.hear("Take that out again")
+        assert await room.entries() == []
+        found = await erasure.erase(db, ada.cache, await agent_of(bob), actor="person", key=KEY, now=ada.at)
+        assert found.complete
+        assert await everywhere(urls.owner, WORD) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "left_behind"),
+    [
+        (
+            "messages",
+            "UPDATE keepsake.messages SET author_id = 'console::bob' WHERE role = 'user' AND author_id = 'console::ada'",
+        ),
+        (
+            "events",
+            """UPDATE keepsake.events SET status = 2, payload = payload || '{"quotes": [{"author_id": "console::bob"}]}'""",
+        ),
+        ("memory_log_content", """UPDATE keepsake.memory_log_content SET row_before = '{"author_id": "console::bob"}'"""),
+    ],
+)
+async def test_the_proof_finds_their_words_in_somebody_elses_rows(db: Database, urls: Urls, table: str, left_behind: str) -> None:
+    """As an eraser would leave them that does not know of a place where words are."""
+    async with dialogue(db, reply("Noted.", call("working_context_append", section="key_facts", content="Sails."))) as ada:
+        await ada.hear("I sail")
+        async with await psycopg.AsyncConnection.connect(urls.owner) as owner:
+            await owner.execute(left_behind.encode())
+            async with db.bare() as connection:
+                before = await value(connection, "SELECT residue(0, '{console::bob}')")
+            await owner.commit()
+        async with db.bare() as connection:
+            left = await value(connection, "SELECT residue(0, '{console::bob}')")
+        assert not any(before.values())
+        assert {name: number for name, number in left.items() if number} == {table: 1}
 
 
 async def test_two_people_who_quote_each_other_are_erased_at_once(db: Database) -> None:

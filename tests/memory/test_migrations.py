@@ -68,6 +68,9 @@ OLD = """
   INSERT INTO memory_log (agent_id, place_id, at, actor, action, target, target_id)
     VALUES (1, 1, now(), 'agent', 'working_context_append', 'working_context', 1);
   INSERT INTO memory_log_content (log_id, agent_id, after) VALUES (1, 1, 'Has a dog.');
+  INSERT INTO events (agent_id, seq, place_id, visibility, kind, origin, source, idem, payload, status, created_at)
+    SELECT 1, 1 + status, 1, 'direct', 'message', 'person', 'console', status, '{"text": "hi", "quotes": [{"text": "ho"}], "message_id": "7"}',
+      status, now() FROM generate_series(0, 3) status;
 """
 """Somebody who is in the middle of a turn, in a database of the first revision."""
 
@@ -90,6 +93,10 @@ def test_a_database_of_the_first_revision_comes_along_with_its_rows(cluster: Ser
             assert migrations.migrate(owner) is True
             with psycopg.connect(owner, options="-c search_path=keepsake,public") as new:
                 assert new.execute("SELECT kind FROM timers WHERE due_at IS NOT NULL").fetchall() == [("reminder",)]
+                emptied = {"message_id": "7"}
+                whole = {"text": "hi", "quotes": [{"text": "ho"}], **emptied}
+                events = new.execute("SELECT status, payload FROM events ORDER BY status").fetchall()
+                assert events == [(0, whole), (1, emptied), (2, whole), (3, emptied)]
                 # What later revisions do on a change, they do to old rows as well.
                 new.execute(
                     "UPDATE agents SET paused = true; UPDATE messages SET passing = true; UPDATE agents SET paused = false, timezone = 'UTC'"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from adapters.base import Changed, Quote
+from adapters.base import Changed, Person, Quote
 from bot.changes import follow
 from bot.engine import turns
 from bot.engine.events import TurnCancelled
@@ -14,6 +14,7 @@ from memory import agent_state, queue_manager, recall_storage
 from memory.db import Database
 from memory.search import Query
 from tests.bot.dialogue import Dialogue, dialogue, seen
+from tests.bot.test_pausing import pause
 from tests.servers.model import Gate, call, reply
 
 
@@ -130,6 +131,22 @@ async def test_a_marked_message_that_waited_is_not_answered_either(db: Database)
         agent = await d.accept("never mind")
         assert await change(d, None, mark=True) == 1
         assert await turns.claim(db, agent, d.at, d.engine) is None
+
+
+async def test_new_words_of_somebody_paused_are_not_taken_where_they_are_quoted(db: Database) -> None:
+    async with dialogue(db, reply("Hello Ben."), reply("Under the pot."), reply("hm")) as d:
+        ben = d.elsewhere("ben", "direct", workspace="", person=Person("console", "", "ben", "Ben"))
+        await ben.hear("Hi")
+        await d.hear("where is the key?", quotes=QUOTES)
+        await d.accept("and what else?", quotes=QUOTES)
+        await pause(ben, True)
+        assert await changed_there(d, "the safe is behind the mirror") == 2
+        for table in ("messages", "events"):
+            assert await d.rows(f"SELECT 1 FROM {table} t WHERE t::text LIKE '%%mirror%%'") == []
+            assert await d.rows(f"SELECT 1 FROM {table} t WHERE t::text LIKE '%%the key is under%%'") == []
+        [agent] = await d.rows("SELECT id FROM agents")
+        await d.agent.turn(await d.claim(int(str(agent["id"]))))
+        assert "and what else?" in seen(d.model.requests[-1])
 
 
 QUOTES = (

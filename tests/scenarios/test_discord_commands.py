@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.discord_bot import Bot, bot_on, echo, said
+from tests.scenarios.discord_bot import Bot, bot_on, echo, quoted, said
 from tests.scenarios.soak_discord import soak
 from tests.servers.discord import DiscordServer, Guild, Interaction, Person, Role
 from tests.servers.model import ScriptedModel, reply
@@ -199,3 +199,27 @@ async def test_a_press_that_comes_too_late_is_still_done(world: World) -> None:
     before = len(world.server.messages(world.ada.dm, world.server.bot))
     world.ada.press(shown.answers[-1], "Share")
     await until(lambda: len(world.server.messages(world.ada.dm, world.server.bot)) > before, timeout=15)
+
+
+async def test_words_of_somebody_paused_or_blocked_come_along_with_nobodys_question(world: World) -> None:
+    server, home = world.server, world.home
+    garden = server.channel(home, "garden")
+    ada, ben, eve = world.ada, server.person("Ben", home), server.person("Eve", home)
+    keeper = server.person("Keeper", home)
+    home.members[keeper.user.id].roles.add(world.keepers.id)
+    ben.say(garden, "the key is under the pot")
+    secret = eve.say(garden, "the safe is behind the mirror")
+    await world.said(ben.command("memory pause"))
+    assert "is blocked in this workspace" in (await world.said(keeper.command("admin block", garden, text=str(eve.id)))).text
+    ben.say(garden, "the roses need water")
+    keeper.say(garden, "it rains")
+    await world.bot.exchange(garden, lambda: ada.ask(garden, "what about it?", reply_to=secret), "re: what about it?")
+    assert quoted(world.model.requests[-1]) == [("Keeper", "it rains")]
+    assert "Nothing" in (await world.said(ada.command("memory search", garden, text="key mirror"))).text
+    # His own talk goes on with his own words, and once he resumes he is quoted like anybody.
+    await world.bot.exchange(garden, lambda: ben.ask(garden, "do they?"), "re: do they?")
+    assert ("Ben", "the roses need water") in quoted(world.model.requests[-1])
+    await world.said(ben.command("memory resume"))
+    ben.say(garden, "the tulips too")
+    await world.bot.exchange(garden, lambda: ada.ask(garden, "and now?"), "re: and now?")
+    assert ("Ben", "the tulips too") in quoted(world.model.requests[-1])

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.slack.blocks import INPUT
-from tests.scenarios.discord_bot import echo
+from tests.scenarios.discord_bot import echo, quoted
 from tests.scenarios.slack_bot import Bot, bot_on, slack_server
 from tests.servers.model import Gate, ScriptedModel, reply
 from tests.servers.slack import Channel, Person, SlackServer, Team
@@ -22,12 +22,13 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
 
 @dataclass(slots=True)
 class World:
-    """A workspace, the bot in it, and a person who never met it before."""
+    """A workspace, the bot in it, an admin of it, and a person who never met the bot before."""
 
     server: SlackServer
     model: ScriptedModel
     bot: Bot
     acme: Team
+    admin: Person
     ada: Person
 
     def channel(self, name: str, *people: Person, **options: bool) -> Channel:
@@ -35,17 +36,18 @@ class World:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running() -> AsyncIterator[tuple[SlackServer, ScriptedModel, Bot, Team]]:
+async def running() -> AsyncIterator[tuple[SlackServer, ScriptedModel, Bot, Team, Person]]:
     async with slack_server() as server, ScriptedModel(policy=echo) as model:
         acme = server.team("Acme")
-        async with bot_on(server, model, acme) as bot:
-            yield server, model, bot, acme
+        admin = server.person("Admin", acme)
+        async with bot_on(server, model, acme, ACCESS__ADMINS=f'{{"{acme.id}": ["{admin.id}"]}}') as bot:
+            yield server, model, bot, acme, admin
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def world(running: tuple[SlackServer, ScriptedModel, Bot, Team]) -> AsyncIterator[World]:
-    server, model, bot, acme = running
-    yield World(server, model, bot, acme, server.person("Ada", acme))
+async def world(running: tuple[SlackServer, ScriptedModel, Bot, Team, Person]) -> AsyncIterator[World]:
+    server, model, bot, acme, admin = running
+    yield World(server, model, bot, acme, admin, server.person("Ada", acme))
     server.faults.clear()
 
 
@@ -203,3 +205,24 @@ async def test_a_button_that_asks_opens_a_window_and_goes_on_with_what_was_typed
     told = await server.wait_for_answer(forget)
     assert "999999" in told.texts[0] or "no" in told.texts[0].casefold()
     assert told.answers[0].only_for is ada.user
+
+
+async def test_words_of_somebody_paused_or_blocked_come_along_with_nobodys_question(world: World) -> None:
+    server, ada, admin = world.server, world.ada, world.admin
+    ben, eve = server.person("Ben", world.acme), server.person("Eve", world.acme)
+    garden = world.channel("garden", ben, eve, admin)
+    ben.say(garden, "the key is under the pot")
+    eve.say(garden, "the safe is behind the mirror")
+    await server.wait_for_answer(ben.command("/keepsake memory pause"))
+    blocked = await server.wait_for_answer(admin.command(f"/keepsake admin block {eve.mention}", garden))
+    assert "is blocked in this workspace" in blocked.texts[0]
+    starter = ben.say(garden, "the roses need water")
+    admin.say(garden, "it rains")
+    await world.bot.exchange(garden, lambda: ada.ask(garden, "what about it?"), "re: what about it?")
+    assert quoted(world.model.requests[-1]) == [("admin", "it rains")]
+    await world.bot.exchange(garden, lambda: ada.ask(garden, "is that so?", thread=starter), "re: is that so?")
+    assert "the roses need water" not in str(world.model.requests[-1].messages), "a thread's first message is a quote as well"
+    await server.wait_for_answer(ben.command("/keepsake memory resume"))
+    ben.say(garden, "the tulips too")
+    await world.bot.exchange(garden, lambda: ada.ask(garden, "and now?"), "re: and now?")
+    assert ("ben", "the tulips too") in quoted(world.model.requests[-1])
