@@ -243,6 +243,8 @@ class Agent:
                 self._settings.page_size,
                 rules=self._settings.rules,
                 judged=judged,
+                asks=turn.asks,
+                leave_question=self._listening.question,
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
@@ -280,8 +282,7 @@ class Agent:
                 begun = ()
             if say:
                 state = self._notice.give(step, state)
-            if outcome.ending == "yield" and (question := await self._listening.asked(step, state)):
-                asked = [Draft("assistant", "message", question)]
+            if outcome.ending == "yield" and (asked := await self._listening.asked(step, state, turn.asks)):
                 state = await queue_manager.append(
                     step.connection, state, self._named(asked), at=now, turn=claim.turn, visibility=call.visibility
                 )

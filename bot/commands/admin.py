@@ -35,7 +35,7 @@ async def export(asking: Asking) -> Answer:
 async def delete(asking: Asking) -> Answer:
     """Erase somebody (operators), or what came of them from this workspace (admins), after a yes."""
     about, rest = await whom(asking, "/admin memory delete")
-    sure = rest.split()[:1] == ["yes"]
+    sure = rest.split() == ["yes"]
     verdict = about.allowed("forget")
     name = about.person.author_id
     if verdict.everything and not sure:

@@ -1,20 +1,21 @@
-"""What the bot itself does with what a person writes, whatever the model makes of it: care, and leave to speak first.
+"""What the bot itself does with what a person writes, whatever the model makes of it: care, and the questions that need their own yes.
 
 judge   does somebody speak of harming themselves? by words, and where those leave it open by the filter model
 first   in the turn's first step: the emergency lines, the pause of openers, a plain yes or no to the question
-asked   in its last step: the question itself, once, after the first answers of a private conversation
+asked   in its last step: what the turn needs a yes to; else the question for leave, once, after the first answers of a private conversation
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from bot.engine.events import Claim
 from bot.engine.turns import Step
+from bot.keeping import consent
 from bot.keeping.consent import yes_or_no
 from bot.model.client import ModelError, Usage
 from bot.model.processor import Processor
@@ -22,7 +23,7 @@ from bot.running_turn import record_usage
 from bot.speaking.care import recognise
 from memory import log as memory_log
 from memory.agent_state import AgentState
-from memory.messages import Draft
+from memory.messages import Asks, Draft
 from memory.spending import OverBudget
 
 log = logging.getLogger(__name__)
@@ -127,19 +128,49 @@ class Listening:
         return [Draft("assistant", "message", "\n\n".join(self.lines)), Draft("user", "alert", GIVEN)]
 
     async def _answer(self, step: Step, claim: Claim, state: AgentState) -> list[Draft]:
-        said = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
-        verdict = yes_or_no(said[-1]) if said else None
-        if verdict is None:
+        answered = await consent.answer(step.connection, claim, "leave")
+        if answered is None:
             return []
-        await set_leave(step, claim, verdict)
-        zone = NO_ZONE if verdict and not state.zone else ""
-        return [Draft("user", "alert", (SAID_YES if verdict else SAID_NO) + zone)]
+        await set_leave(step, claim, answered.yes)
+        zone = NO_ZONE if answered.yes and not state.zone else ""
+        return [Draft("user", "alert", (SAID_YES if answered.yes else SAID_NO) + zone)]
 
-    async def asked(self, step: Step, state: AgentState) -> str:
-        """The question whether the bot may write first, where this turn's end is the moment for it; else empty. Never twice."""
+    async def asked(self, step: Step, state: AgentState, wanted: Collection[Asks]) -> list[Draft]:
+        """The one question of the bot's own that ends this turn, put into the outbox; none where there is nothing to ask.
+
+        `wanted`: what the turn's calls need a yes to. A turn that went on after a crash looks for itself.
+        """
         claim = step.claim
-        if not self.question or not claim.addressed or state.place.kind != "direct":
-            return ""
+        if not claim.addressed:
+            return []
+        asks: Asks = "leave"
+        text = ""
+        if wanted or claim.resumed:
+            asks, text = await self._wanted(step, state)
+        if not text and await self._leave_is_due(step, state, at_once="leave" in wanted):
+            asks, text = "leave", self.question
+        if not text:
+            return []
+        await step.say(ASK, text)
+        self.count(f"{asks}_asked")
+        return [Draft("assistant", "message", text, asks=asks)]
+
+    async def _wanted(self, step: Step, state: AgentState) -> tuple[Asks, str]:
+        """What this turn keeps until a yes: something sensitive before a time zone, as a yes is for one question alone."""
+        cursor = await step.connection.execute(
+            "SELECT content FROM memory_requests WHERE turn_id = %s ORDER BY id", (step.claim.turn,)
+        )
+        if contents := [row["content"] for row in await cursor.fetchall()]:
+            return "memory", consent.question("memory", contents, state.locale)
+        row = await self._row(step, step.claim)
+        zone = row.get("zone_guess") if row.get("guess_turn") == step.claim.turn else None
+        return "zone", consent.question("zone", [zone], state.locale) if zone else ""
+
+    async def _leave_is_due(self, step: Step, state: AgentState, *, at_once: bool) -> bool:
+        """Whether this turn's end is the moment to ask for leave to write first; never twice, but where they speak of it (`at_once`)."""
+        claim = step.claim
+        if not self.question or state.place.kind != "direct":
+            return False
         cursor = await step.connection.execute(
             """SELECT (SELECT openers FROM speaking WHERE agent_id = %(agent)s) AS openers,
                  (SELECT crisis_at FROM speaking WHERE agent_id = %(agent)s) AS crisis_at,
@@ -148,20 +179,15 @@ class Listening:
             {"agent": claim.agent, "conversation": claim.conversation, "enough": self.ask_after},
         )
         row = await cursor.fetchone()
-        if (
-            row is None
-            or row["openers"] not in (None, "unasked")
-            or row["crisis_at"] is not None
-            or row["wrote"] < self.ask_after
-        ):
-            return ""
+        assert row is not None
+        first = row["openers"] in (None, "unasked") and row["crisis_at"] is None and row["wrote"] >= self.ask_after
+        if not first and not (at_once and row["openers"] not in ("yes", "no")):
+            return False
         await step.connection.execute(
             "INSERT INTO speaking (agent_id, openers) VALUES (%s, 'asked') ON CONFLICT (agent_id) DO UPDATE SET openers = 'asked'",
             (claim.agent,),
         )
-        await step.say(ASK, self.question)
-        self.count("leave_asked")
-        return self.question
+        return True
 
 
 async def set_leave(step: Step, claim: Claim, leave: bool) -> None:
