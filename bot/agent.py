@@ -246,7 +246,16 @@ class Agent:
         claim, now, settings = turn.claim, self._clock(), self._settings
         async with self._step(claim, now) as step:
             call = CallContext(
-                step.connection, claim, turn.state, now, vectors, settings.page_size, rules=settings.rules, judged=judged
+                step.connection,
+                claim,
+                turn.state,
+                now,
+                vectors,
+                settings.page_size,
+                rules=settings.rules,
+                judged=judged,
+                asks=turn.asks,
+                leave_question=self._listening.question,
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
@@ -285,8 +294,7 @@ class Agent:
                 begun = ()
             if say:
                 state = self._notice.give(step, state)
-            if outcome.ending == "yield" and (question := await self._listening.asked(step, state)):
-                asked = [Draft("assistant", "message", question)]
+            if outcome.ending == "yield" and (asked := await self._listening.asked(step, state, turn.asks)):
                 state = await queue_manager.append(
                     step.connection, state, self._named(asked), at=now, turn=claim.turn, visibility=call.visibility
                 )

@@ -1,7 +1,8 @@
 """What people change afterwards on their platform: an edited message is corrected, a deleted one is erased with what came from it.
 
 A message that waits is corrected or cancelled. A running turn finds its agent's version raised, throws its pass away and builds the
-prompt anew; when nothing is left to answer it is stopped. What was answered is remembered as it stands now and not answered again.
+prompt anew; when nothing is left to answer it is stopped. What was answered is remembered as it stands now and not answered again;
+but an edit is judged as a message is, and where it speaks of self-harm now the emergency lines are given, by code.
 Where the words stand as a quote in other people's agents they are corrected and erased as well; what those people said themselves, and
 what their agents keep of them, stays. The operator may have deleted messages marked instead of erased.
 """
@@ -14,6 +15,7 @@ from typing import Any
 
 from adapters.base import Changed
 from bot.commands.erasing import Gone, erase_rows, with_derived
+from bot.speaking.listening import Listening
 from memory import log
 from memory.cache import Cache
 from memory.db import Connection, Database, value
@@ -25,8 +27,11 @@ QUOTED = 2000
 """Characters of a quote."""
 
 
-async def follow(db: Database, cache: Cache, changed: Changed) -> int:
-    """Apply an edit or a deletion wherever the messages stand; returns how many were found. Doing it twice changes nothing more."""
+async def follow(db: Database, cache: Cache, changed: Changed, listening: Listening | None = None) -> int:
+    """Apply an edit or a deletion wherever the messages stand; returns how many were found. Doing it twice changes nothing more.
+
+    `listening`: who gives the emergency lines; without it nobody does.
+    """
     ids, channel = [clean(each) for each in changed.message_ids], clean(changed.channel)
     origins = [f"{channel}/{each}" for each in ids]
     async with db.bare() as connection:
@@ -47,7 +52,7 @@ async def follow(db: Database, cache: Cache, changed: Changed) -> int:
             elif changed.text is None:
                 await _erase(connection, row, changed)
             else:
-                await _correct(connection, row, clean(changed.text), changed)
+                await _correct(connection, row, clean(changed.text), changed, listening or Listening())
             await connection.execute("UPDATE agents SET version = version + 1")
         if changed.text is None or row in quoted:
             await cache.forget_quietly(row["agent_id"])
@@ -100,7 +105,7 @@ async def _mark(connection: Connection, message: int) -> None:
     )
 
 
-async def _correct(connection: Connection, row: Mapping[str, Any], text: str, changed: Changed) -> None:
+async def _correct(connection: Connection, row: Mapping[str, Any], text: str, changed: Changed, listening: Listening) -> None:
     if row["message_id"] is None:
         # Still waiting: what is answered is the corrected text.
         await connection.execute(
@@ -116,6 +121,7 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
         connection, agent=row["agent_id"], place=row["place_id"], at=changed.at, actor="person", action="edit", target="message",
         target_id=row["message_id"], before=before, after=text,
     )  # fmt: skip
+    await listening.edited(connection, row["message_id"], before, text, changed.at)
 
 
 async def _erase(connection: Connection, row: Mapping[str, Any], changed: Changed) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from bot.engine.events import Claim
@@ -15,6 +15,7 @@ from bot.speaking.reminders import due_in
 from bot.streaming import Stream
 from memory import usage
 from memory.agent_state import AgentState
+from memory.messages import Asks
 
 IMAGES = 4
 """Pictures that one turn shows."""
@@ -59,6 +60,8 @@ class RunningTurn:
     nudged: bool
     started: float
     stream: Stream
+    asks: set[Asks] = field(default_factory=set)
+    """What the bot itself is to ask when the turn ends."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

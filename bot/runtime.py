@@ -93,6 +93,7 @@ class Runtime:
         self._burst = timedelta(seconds=self._settings.burst) if burst is None else burst
         self._outbound = Outbound()
         self._initiative = initiative_for(services, adapters)
+        self._listening = listening_for(services, len)
         self._welcome = Welcome(
             services.db, services.loaded.config.welcome.text.strip(), services.erasure_key, adapters, services.health.count
         )
@@ -122,7 +123,9 @@ class Runtime:
 
     async def changed(self, changed: Changed) -> None:
         """Follow an edit or a deletion on a platform, through a short absence of the database."""
-        await patiently(lambda: changes.follow(self._services.db, self._services.cache, changed), INTAKE_PATIENCE)
+        await patiently(
+            lambda: changes.follow(self._services.db, self._services.cache, changed, self._listening), INTAKE_PATIENCE
+        )
         self._filler.wake()
 
     async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:

@@ -57,6 +57,7 @@ EXPORTED: Mapping[str, tuple[str, ...]] = {
 
 LEFT_OUT: Mapping[str, str] = {
     "spending.told": "bookkeeping of the budgets",
+    "messages.asks": "bookkeeping of the question that waits for a yes or no",
     "speaking.guess_turn": "bookkeeping of the time zone that waits to be confirmed",
     "speaking.planned": "bookkeeping of the scheduler",
     "rezoned": "bookkeeping of the scheduler",

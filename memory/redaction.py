@@ -13,21 +13,21 @@ from memory.db import Connection
 TAKEN_BACK = "(The person took this back: it is not to be remembered.)"
 
 
-async def redact(
-    connection: Connection, state: AgentState, *, messages: Sequence[int], turn: int | None, at: datetime, by: int
-) -> AgentState:
-    """Take the words of the person's messages back, with what the agent wrote in the turn that they led to, inside a step.
+async def redact(connection: Connection, state: AgentState, *, messages: Sequence[int], at: datetime, by: int) -> AgentState:
+    """Take the words of the person's messages back, with what the agent wrote in the turns that they led to, inside a step.
 
-    `turn`: that turn; its calls and results leave, its replies are blanked where they are kept. `by` is the turn that does it. Vectors,
+    The calls and results of those turns leave, their replies are blanked where they are kept. `by` is the turn that does it. Vectors,
     waiting copies and the log's content go too. The step's own fence stands for the version.
     """
     ids = list(messages)
+    cursor = await connection.execute("SELECT DISTINCT turn_id FROM messages WHERE id = ANY(%s) AND turn_id IS NOT NULL", (ids,))
+    turns = [int(row["turn_id"]) for row in await cursor.fetchall()]
     cursor = await connection.execute(
-        "SELECT id FROM messages WHERE turn_id = %s AND role = 'assistant' AND kind = 'message'", (turn,)
+        "SELECT id FROM messages WHERE turn_id = ANY(%s) AND role = 'assistant' AND kind = 'message'", (turns,)
     )
     replies = [int(row["id"]) for row in await cursor.fetchall()]
     cursor = await connection.execute(
-        "DELETE FROM messages WHERE turn_id = %s AND kind IN ('call', 'result', 'monologue') RETURNING id", (turn,)
+        "DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue') RETURNING id", (turns,)
     )
     gone = {int(row["id"]) for row in await cursor.fetchall()}
     await connection.execute(
@@ -45,11 +45,11 @@ async def redact(
     )
     await connection.execute(
         """UPDATE outbox SET body = '', state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END
-           WHERE turn_id = %s AND state NOT IN ('sending', 'streaming')""",
-        (turn,),
+           WHERE turn_id = ANY(%s) AND state NOT IN ('sending', 'streaming')""",
+        (turns,),
     )
     await connection.execute(
-        "DELETE FROM memory_log_content WHERE log_id IN (SELECT id FROM memory_log WHERE turn_id = %s)", (turn,)
+        "DELETE FROM memory_log_content WHERE log_id IN (SELECT id FROM memory_log WHERE turn_id = ANY(%s))", (turns,)
     )
     for id_ in ids:
         await log.record(

@@ -40,7 +40,6 @@ from bot.commands import (
 )
 from bot.commands.context import NOBODY, Asking, CommandRefused, Parts, ask, find_agent
 from bot.commands.paging import spelled
-from memory.db import value
 from memory.sanitise import clean
 
 __all__ = ["COMMANDS", "Asking", "Command", "CommandRefused", "Parts", "ask", "find_agent", "help_text", "run"]
@@ -50,18 +49,21 @@ Body = Callable[[Asking], Awaitable[str | Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command by its name (one to three words), what it does in a line, an example, and what the authoriser is asked."""
+    """A command by its name (one to three words), what it does in a line, an example, and what the authoriser is asked.
+
+    `somebody`: it is about other people, and nobody but operators and admins gets as far as its body.
+    """
 
     name: str
     does: str
     example: str
     action: Action
     body: Body
+    somebody: bool = False
 
 
 async def _help(asking: Asking) -> str:
-    everybody = not (asking.actor.operator or asking.actor.admin_of)
-    return help_text(asking.where.platform, admins=not everybody, about=asking.argument)
+    return help_text(asking.where.platform, admins=asking.actor.oversees, about=asking.argument)
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -110,24 +112,37 @@ COMMANDS: tuple[Command, ...] = (
     Command("/unlink", "part linked accounts again", "/unlink slack:T024BE7LD:U061F7AUR", "link", linking.unlink),
     Command("/whoami", "whom I take you for, and what I may use here", "/whoami", "help", status.whoami),
     Command("/status", "how I am: model, memory, what waits", "/status", "status", status.status),
-    Command("/admin memory view", "what is remembered of somebody", "/admin memory view @ada", "help", admin.view),
-    Command("/admin memory export", "all of it, as files or text", "/admin memory export @ada", "help", admin.export),
-    Command("/admin memory delete", "erase it", "/admin memory delete @ada", "help", admin.delete),
-    Command("/admin usage", "what model calls cost, of all or of somebody", "/admin usage @ada", "help", admin.usage),
-    Command("/admin pause", "pause the memory of somebody or of all (`off` ends it)", "/admin pause @ada", "help", admin.pause),
-    Command("/admin block", "take nothing more in of somebody (`off` ends it)", "/admin block @ada", "help", admin.block),
+    Command("/admin memory view", "what is remembered of somebody", "/admin memory view @ada", "view", admin.view, somebody=True),
+    Command(
+        "/admin memory export", "all of it, as files or text", "/admin memory export @ada", "export", admin.export, somebody=True
+    ),
+    Command("/admin memory delete", "erase it", "/admin memory delete @ada", "forget", admin.delete, somebody=True),
+    Command(
+        "/admin usage", "what model calls cost, of all or of somebody", "/admin usage @ada", "usage", admin.usage, somebody=True
+    ),
+    Command(
+        "/admin pause",
+        "pause the memory of somebody or of all (`off` ends it)",
+        "/admin pause @ada",
+        "hold",
+        admin.pause,
+        somebody=True,
+    ),
+    Command(
+        "/admin block",
+        "take nothing more in of somebody (`off` ends it)",
+        "/admin block @ada",
+        "block",
+        admin.block,
+        somebody=True,
+    ),
     Command("/admin who", "who can see what", "/admin who", "help", admin.who),
 )
-"""The bodies under /admin ask the authoriser themselves, once they know about whom it is."""
+"""The bodies under /admin ask the authoriser once more when they know who it is about."""
 QUIT = ("/quit", "leave (the terminal only)", "/quit")
 """The terminal's own command; its adapter handles it."""
 SHORT = {"/memory": "/memory view"}
 GROUPS = (("Your memory", "/memory"), ("Our conversation", ""), ("For operators and admins", "/admin"))
-WHILE_BLOCKED = frozenset({"help", "view", "search", "forget", "export", "pause", "stop"})
-"""What stays a person's right when they are blocked."""
-BLOCKED = (
-    "You are blocked here. You can still see, export and erase what I keep of you: /memory view, /memory export, /memory forget."
-)
 
 
 def help_text(platform: str, *, admins: bool = True, about: str = "") -> str:
@@ -191,11 +206,9 @@ async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_fo
     if command is None:
         return _unknown(line.split())
     parts.health.count("command")
-    if command.action not in WHILE_BLOCKED and await _blocked(parts, person, where):
-        return BLOCKED
     asking = await ask(parts, person, where, argument)
     try:
-        asking.allowed(command.action)
+        asking.allowed(command.action, somebody=command.somebody)
         return await command.body(asking)
     except CommandRefused as refused:
         return str(refused)
@@ -212,12 +225,3 @@ def _unknown(words: list[str]) -> str | None:
         return f"There is {', '.join(group)}. /help says more."
     # A path or a smiley is no command: only a single word of letters is taken for a mistyped one.
     return f"There is no command {words[0]}. /help lists what there is." if first[1:].isalpha() else None
-
-
-async def _blocked(parts: Parts, person: Person, where: PlaceOf) -> bool:
-    async with parts.db.bare() as connection:
-        return bool(
-            await value(
-                connection, "SELECT blocked(%s, %s, %s, %s)", (person.platform, person.realm, person.user_id, where.workspace)
-            )
-        )

@@ -35,7 +35,7 @@ async def export(asking: Asking) -> Answer:
 async def delete(asking: Asking) -> Answer:
     """Erase somebody (operators), or what came of them from this workspace (admins), after a yes."""
     about, rest = await whom(asking, "/admin memory delete")
-    sure = rest.split()[:1] == ["yes"]
+    sure = rest.split() == ["yes"]
     verdict = about.allowed("forget")
     name = about.person.author_id
     if verdict.everything and not sure:
@@ -61,8 +61,6 @@ async def whom(asking: Asking, command: str) -> tuple[Asking, str]:
 
     Whom the asker may do nothing to is not looked up either: who is known to the bot is nobody's business.
     """
-    if not (asking.actor.operator or asking.actor.admin_of):
-        raise CommandRefused("Only operators and admins of this workspace may do that.")
     word, _, rest = asking.argument.strip().partition(" ")
     if not word:
         raise CommandRefused(WHOM.format(command))
@@ -133,10 +131,7 @@ async def usage(asking: Asking) -> Answer:
     if asking.argument.strip():
         about, _ = await whom(asking, "/admin usage")
         agent = about.agent
-    workspace = next(iter(asking.actor.admin_of), None)
-    verdict = may(asking.actor, "usage", Target(agent=agent, workspace=workspace))
-    if not verdict.allowed:
-        raise CommandRefused(verdict.why)
+    verdict = asking.allowed("usage", somebody=True)
     if agent is not None:
         await note(about, "/admin usage")
     since = asking.parts.now() - timedelta(days=DAYS)
@@ -160,9 +155,6 @@ async def usage(asking: Asking) -> Answer:
 async def pause(asking: Asking) -> Answer:
     """Pause the memory of one person or of everybody, or with `off` end that again. The operator's alone."""
     words = asking.argument.split()
-    verdict = may(asking.actor, "hold", Target())
-    if not verdict.allowed:
-        raise CommandRefused(verdict.why)
     off = words[1:2] == ["off"]
     command = f"/admin pause{' off' if off else ''}"
     about: Asking | None = None
@@ -187,15 +179,11 @@ async def pause(asking: Asking) -> Answer:
 
 async def block(asking: Asking) -> Answer:
     """Take nothing more in of somebody, in this workspace (admins) or anywhere (operators), or with `off` again."""
-    if not (asking.actor.operator or asking.actor.admin_of):
-        raise CommandRefused("Only operators and admins of this workspace may do that.")
+    verdict = asking.allowed("block", somebody=True)
     word, _, rest = asking.argument.strip().partition(" ")
     if not word:
         raise CommandRefused(WHOM.format("/admin block"))
     person, workspace = await _person(asking, word), next(iter(asking.actor.admin_of), None)
-    verdict = may(asking.actor, "block", Target(workspace=workspace))
-    if not verdict.allowed:
-        raise CommandRefused(verdict.why)
     if verdict.workspace is not None and (person.platform, person.realm) != (asking.where.platform, asking.where.realm):
         raise CommandRefused("That person is not of this workspace.")
     off = rest.strip().casefold() == "off"

@@ -93,9 +93,12 @@ class Asking:
         """An operator asks about somebody else: the answer is not for the person whose memory it is."""
         return self.actor.person != self.person.author_id
 
-    def allowed(self, action: access.Action) -> access.Verdict:
-        """The authoriser's word. Raises CommandRefused."""
-        target = access.Target(agent=self.agent, own_direct=self.own_direct, workspace=self.workspace)
+    def allowed(self, action: access.Action, *, somebody: bool = False) -> access.Verdict:
+        """The authoriser's word; `somebody`: about others, before it is known who. Raises CommandRefused."""
+        if somebody:
+            target = access.Target(workspace=next(iter(self.actor.admin_of), None), somebody=True)
+        else:
+            target = access.Target(agent=self.agent, own_direct=self.own_direct, workspace=self.workspace)
         verdict = access.may(self.actor, action, target)
         if not verdict.allowed:
             raise CommandRefused(verdict.why)
@@ -173,5 +176,9 @@ async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> As
             agent = None
     operator = access.is_operator(person.author_id, parts.operators)
     administers = access.admin_of(person.user_id, person.roles, where.workspace, parts.admins)
-    actor = access.Actor(person.author_id, agent, operator, administers, parts.admins_see_direct is not None)
+    async with parts.db.bare() as connection:
+        # What an admin says of their own workspace does not bind an operator.
+        account = (person.platform, person.realm, person.user_id, "" if operator else where.workspace)
+        blocked = bool(await value(connection, "SELECT blocked(%s, %s, %s, %s)", account))
+    actor = access.Actor(person.author_id, agent, operator, administers, parts.admins_see_direct is not None, blocked)
     return Asking(parts, person, where, actor, agent, place, argument)

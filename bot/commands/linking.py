@@ -44,7 +44,7 @@ async def link(asking: Asking) -> Answer:
     words = asking.argument.split()
     if asking.agent is None:
         asking = await met(asking)
-    if words and words[0].casefold() in ("yes", "no"):
+    if words and words[0].casefold() in ("yes", "no") and len(words) <= 2:
         return await _answer(asking, yes=words[0].casefold() == "yes", mark=words[1].casefold() if words[1:] else "")
     if len(words) == 1:
         return await _take(asking, _plain(words[0]))

@@ -19,7 +19,7 @@ async def whoami(asking: Asking) -> str:
             cursor = await connection.execute("SELECT platform, realm, user_id FROM identities ORDER BY created_at")
             accounts = [f"{row['platform']}:{row['realm']}:{row['user_id']}" for row in await cursor.fetchall()]
         lines += [f"linked accounts: {', '.join(accounts)}"] if len(accounts) > 1 else []
-    return "\n".join([*lines, *(["operator: yes"] if asking.actor.operator else [])])
+    return "\n".join([*lines, *(["operator: yes"] if asking.actor.operator and asking.actor.oversees else [])])
 
 
 async def status(asking: Asking) -> str:

@@ -14,6 +14,7 @@ from memory import log, sources
 from memory.agent_state import AgentState
 from memory.db import Connection
 from memory.embedding import QueryVector
+from memory.messages import Asks
 from memory.places import Visibility, strictest
 
 PAUSED = "The person has paused memory: nothing new may be stored. Do not try again; say so if they ask for it."
@@ -39,6 +40,10 @@ class CallContext:
     silent: bool = False
     rules: Rules = field(default_factory=Rules)
     judged: Mapping[str, Judged] = field(default_factory=dict)
+    asks: set[Asks] = field(default_factory=set)
+    """What the bot itself is to ask below the reply that ends the turn."""
+    leave_question: str = ""
+    """The operator's question for leave to write first; empty: nobody is asked."""
     unfinished: bool = False
     """Set by a function whose result the model must act on, whatever it asked for."""
 

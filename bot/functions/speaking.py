@@ -1,4 +1,7 @@
-"""Leave to speak first, and the time zone it needs, as the person says them in a direct message."""
+"""Leave to speak first, and the time zone it needs, as the person says them in a direct message.
+
+A yes to either is their own, to the bot's question (`bot.keeping.consent`): the model can bring the question about, not the answer.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pydantic import Field
 
 from bot.engine.timers import known_zone
 from bot.functions.context import CallContext, Refused
-from bot.keeping.consent import yes_or_no
+from bot.keeping import consent
 from memory import log
 from memory.db import value
 
@@ -22,46 +25,65 @@ async def set_speaking_leave(
     quiet_from: Annotated[str, Field(description="22:00")] = "",
     quiet_to: str = "",
 ) -> str:
-    """Note whether you may write first, only as the person themselves just said; with the quiet hours they name."""
+    """When the person speaks of whether you may write first: allowed has them asked for their yes; with the quiet hours they name."""
     _their_own_words(context)
-    said = _plain_answer(context)
-    if said is not None and said is not allowed:
+    leave = await value(context.connection, "SELECT openers FROM speaking WHERE agent_id = %s", (context.claim.agent,))
+    if allowed and leave == "no":
+        raise Refused("They said no once. Only they can change that, by /settings openers on; tell them so if they ask for it.")
+    if allowed and leave != "yes" and not context.leave_question:
+        raise Refused("The operator has it switched off that you write first.")
+    if not allowed and _said(context) is True:
         raise Refused("The person said the opposite.")
     quiet = _clock(quiet_from), _clock(quiet_to)
     if (quiet[0] is None) != (quiet[1] is None):
         raise Refused("Give both quiet_from and quiet_to, as 22:00 and 08:00, or neither.")
     await context.connection.execute(
         """INSERT INTO speaking (agent_id, openers, decided_at, quiet_from, quiet_to)
-           VALUES (%(agent)s, %(leave)s, %(now)s, %(from)s, %(to)s) ON CONFLICT (agent_id) DO UPDATE
-           SET openers = excluded.openers, decided_at = excluded.decided_at,
+           VALUES (%(agent)s, %(leave)s, %(decided)s, %(from)s, %(to)s)
+           ON CONFLICT (agent_id) DO UPDATE
+           SET openers = excluded.openers, decided_at = coalesce(excluded.decided_at, speaking.decided_at),
              quiet_from = coalesce(excluded.quiet_from, speaking.quiet_from), quiet_to = coalesce(excluded.quiet_to, speaking.quiet_to)""",
-        {"agent": context.claim.agent, "leave": "yes" if allowed else "no", "now": context.now, "from": quiet[0], "to": quiet[1]},
-    )
-    await _record(context, "leave to write first" if allowed else "no leave to write first")
+        {
+            "agent": context.claim.agent, "leave": (leave or "unasked") if allowed else "no",
+            "decided": None if allowed else context.now, "from": quiet[0], "to": quiet[1],
+        },
+    )  # fmt: skip
     if not allowed:
+        await _record(context, "no leave to write first")
         return "Noted: you do not write first. Do not ask again."
+    if leave != "yes":
+        context.asks.add("leave")
+        context.unfinished = True
+        return "Not noted yet: the question for it is put to them below your reply; do not ask it yourself. Their plain yes is noted then."
     missing = "" if context.state.zone else " Their time zone is unknown: ask where they live, then call set_time_zone."
     return f"Noted: you may write first now and then.{missing}"
 
 
 async def set_time_zone(context: CallContext, zone: Annotated[str, Field(description="IANA, such as Europe/Berlin.")]) -> str:
-    """Set the person's time zone: once as you infer it, then ask them, and again when they confirmed it."""
+    """Set the person's time zone: once as you infer it, which has them asked, and again when they have said yes."""
     _their_own_words(context)
     zone = zone.strip()
     if "/" not in zone and zone != "UTC" or not known_zone(zone):
         raise Refused(f"{zone[:40]!r} is no IANA time zone. Write one such as Europe/Berlin.")
     agent, turn = context.claim.agent, context.claim.turn
-    cursor = await context.connection.execute("SELECT zone_guess, guess_turn FROM speaking WHERE agent_id = %s", (agent,))
+    cursor = await context.connection.execute(
+        "SELECT guess_turn FROM speaking WHERE agent_id = %s AND zone_guess = %s", (agent, zone)
+    )
     guess = await cursor.fetchone()
-    confirmed = guess is not None and guess["zone_guess"] == zone and guess["guess_turn"] != turn
-    if not confirmed:
+    answered = await consent.answer(context.connection, context.claim, "zone")
+    if guess is None or answered is None or answered.turn != guess["guess_turn"]:
         await context.connection.execute(
             """INSERT INTO speaking (agent_id, zone_guess, guess_turn) VALUES (%s, %s, %s)
                ON CONFLICT (agent_id) DO UPDATE SET zone_guess = excluded.zone_guess, guess_turn = excluded.guess_turn""",
             (agent, zone, turn),
         )
-        return f"Not set yet. Ask the person whether {zone} is their time zone, and call this again when they said yes."
-    if _plain_answer(context) is False:
+        context.asks.add("zone")
+        context.unfinished = True
+        return (
+            f"Not set yet. The question whether {zone} is their time zone is put to them below your reply; do not ask it yourself. Call this "
+            "again when they said yes."
+        )
+    if not answered.yes:
         raise Refused("The person said no. Ask which it is.")
     await context.connection.execute("UPDATE speaking SET zone_guess = NULL, guess_turn = NULL WHERE agent_id = %s", (agent,))
     before = await value(context.connection, "SELECT timezone FROM agents WHERE id = %s", (agent,))
@@ -76,9 +98,9 @@ def _their_own_words(context: CallContext) -> None:
         raise Refused("Only when the person says so themselves, in their direct message.")
 
 
-def _plain_answer(context: CallContext) -> bool | None:
+def _said(context: CallContext) -> bool | None:
     texts = [str(event.payload.get("text", "")) for event in context.claim.events if event.kind == "message"]
-    return yes_or_no(texts[-1]) if texts else None
+    return consent.yes_or_no("\n".join(texts))
 
 
 def _clock(text: str) -> time | None:

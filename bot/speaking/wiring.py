@@ -39,4 +39,5 @@ def listening_for(services: Services, count_tokens: Callable[[str], int]) -> Lis
     return Listening(
         services.loaded.persona.care, timedelta(hours=config.care.repeat_hours), config.openers.ask if config.openers.enabled else "",
         config.openers.ask_after, services.processor if config.care.second_voice else None, count_tokens, services.health.count,
+        services.loaded.persona.name,
     )  # fmt: skip

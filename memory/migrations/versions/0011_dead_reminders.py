@@ -3,7 +3,7 @@
 from memory.migrations.plain_sql import run
 
 revision = "0011"
-down_revision = "0007"
+down_revision = "0010"
 
 
 def upgrade() -> None:

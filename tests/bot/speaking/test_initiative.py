@@ -14,6 +14,9 @@ from bot.cli_people import opener_line
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
+from bot.keeping.consent import question
+from bot.keeping.decision import KINDS
+from bot.keeping.decision import Rules as Keeping
 from bot.speaking.decision import Rules
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listening
@@ -23,6 +26,7 @@ from tests.bot.dialogue import Dialogue, dialogue, seen
 from tests.servers.model import call, reply
 
 QUESTION = "May I write first?"
+ZONE = question("zone", ["Europe/Berlin"], "")
 RULES = Rules(active=timedelta(minutes=90), every=timedelta(days=2))
 
 
@@ -124,26 +128,82 @@ async def test_a_no_is_final_and_nobody_is_asked_in_a_channel(db: Database) -> N
 async def test_the_agent_notes_leave_and_zone_only_from_the_persons_own_words(db: Database) -> None:
     berlin = call("set_time_zone", zone="Europe/Berlin", request_heartbeat=True)
     script = [
-        reply(None, call("set_speaking_leave", allowed=True, quiet_from="22:00", quiet_to="7:30", request_heartbeat=True)),
-        reply(None, berlin), reply("Is it Berlin?"), reply(None, berlin), reply("Good."),
+        reply(None, call("set_speaking_leave", allowed=True, quiet_from="22:00", quiet_to="7:30")), reply("Gladly."),
+        reply(None, berlin), reply("Thank you."), reply(None, berlin), reply("I see."), reply(None, berlin), reply("Good."),
         reply(None, call("set_speaking_leave", allowed=False)), reply("Not here."),
         reply(None, call("set_speaking_leave", allowed=False)), reply("Oh."),
     ]  # fmt: skip
     async with talking(db, *script) as (d, _):
-        assert await d.hear("You may write first sometimes, but not from ten to half past seven. I am in Germany.") == [
-            "Is it Berlin?"
-        ]
+        assert await d.hear("You may write first sometimes, but not from ten to half past seven.") == ["Gladly.", QUESTION]
         assert await d.rows("SELECT openers, quiet_from, quiet_to FROM speaking") == [
-            {"openers": "yes", "quiet_from": time(22), "quiet_to": time(7, 30)}
+            {"openers": "asked", "quiet_from": time(22), "quiet_to": time(7, 30)}
         ]
+        assert await d.hear("yes") == ["Thank you.", ZONE]
+        assert await d.rows("SELECT openers FROM speaking") == [{"openers": "yes"}]
         assert await d.rows("SELECT timezone FROM agents") == [{"timezone": None}], "inferred, not yet confirmed"
-        assert (await d.hear("Yes, that is it"))[0] == "Good."
+        assert await d.hear("I was in Berlin once, yes") == ["I see.", ZONE]
+        assert await d.rows("SELECT timezone FROM agents") == [{"timezone": None}], "two calls are no yes"
+        assert await d.hear("Yes!") == ["Good."]
         assert await d.rows("SELECT timezone FROM agents") == [{"timezone": "Europe/Berlin"}]
         assert await d.elsewhere("general", "public").hear("stop writing first") == ["Not here."]
-        assert "in their direct message" in seen(d.model.requests[6])
+        assert "in their direct message" in seen(d.model.requests[9])
         assert await d.hear("yes") == ["Oh."]
-        assert "said the opposite" in seen(d.model.requests[8])
+        assert "said the opposite" in seen(d.model.requests[11])
         assert await d.rows("SELECT openers FROM speaking") == [{"openers": "yes"}]
+
+
+async def test_an_ok_to_something_else_is_no_leave_however_late(db: Database) -> None:
+    script = [reply("Hello!"), reply("Fine."), reply("Pasta tonight, is that ok?"), reply("Good.")]
+    async with talking(db, *script) as (d, _):
+        await d.hear("Hi")
+        assert (await d.hear("I have a dog"))[-1] == QUESTION
+        await d.hear("What shall I cook?")
+        d.clock[0] += timedelta(days=40)
+        assert await d.hear("ok") == ["Good."]
+        assert await d.rows("SELECT openers FROM speaking") == [{"openers": "asked"}]
+
+
+@pytest.mark.parametrize("said", ["yes, but only on Sundays", "fine, I have to go now", "yes? to what?"])
+async def test_half_a_yes_is_no_leave(db: Database, said: str) -> None:
+    async with talking(db, reply("Hello!"), reply("Fine."), reply("I see.")) as (d, _):
+        await d.hear("Hi")
+        await d.hear("I have a dog")
+        assert await d.hear(said) == ["I see."]
+        assert await d.rows("SELECT openers FROM speaking") == [{"openers": "asked"}]
+
+
+async def test_the_model_makes_no_yes_of_a_no(db: Database) -> None:
+    leave = call("set_speaking_leave", allowed=True)
+    script = [
+        reply("Hello!"),
+        reply("Fine."),
+        reply("All right."),
+        reply(None, leave),
+        reply("A nice day."),
+        reply(None, leave),
+        reply("Hm."),
+    ]
+    async with talking(db, *script) as (d, _):
+        await d.hear("Hi")
+        await d.hear("I have a dog")
+        await d.hear("no")
+        assert await d.hear("The sun is out") == ["A nice day."]
+        assert "/settings openers on" in seen(d.model.requests[4])
+        assert await d.hear("yes") == ["Hm."]
+        assert await d.rows("SELECT openers FROM speaking") == [{"openers": "no"}]
+
+
+async def test_one_question_at_a_time_and_something_sensitive_first(db: Database) -> None:
+    store = call("working_context_append", section="profile", content="Has type 1 diabetes.")
+    script = [reply("Hello!"), reply(None, store, call("set_time_zone", zone="Europe/Berlin")), reply("I see."), reply("Good.")]
+    async with talking(db, *script) as (d, _):
+        d.settings = replace(d.settings, rules=Keeping(KINDS))
+        await d.hear("Hi")
+        assert await d.hear("I live in Berlin with type 1 diabetes") == [
+            "I see.",
+            question("memory", ["Has type 1 diabetes."], ""),
+        ]
+        assert await d.hear("Well, I have a dog") == ["Good.", QUESTION], "leave is asked for when there is room"
 
 
 # The opener ------------------------------------------------------------------------------------------
