@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.discord_bot import echo, said
+from tests.scenarios.discord_bot import PASSES, echo, holding, searches
 from tests.scenarios.slack_bot import Bot, bot_on, slack_server
-from tests.servers.model import Request, ScriptedModel, Step, call, reply
+from tests.servers.model import Request, ScriptedModel
 from tests.servers.slack import ALWAYS, Channel, Message, Person, SlackServer, Team
 from tests.waiting import until
 
@@ -19,19 +19,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)
 
 INFO = "conversations.info"
 PEOPLE = 25
-SEARCHES = ("recall_storage_search", "archival_storage_search")
-PASSES = 8
-"""Of each question: 200 prompts of all people."""
-
-
-def searching(request: Request) -> Step:
-    """Looks into both storages before it says that it is done; else the usual model."""
-    if not said(request)[-1:] or not said(request)[-1].startswith("search"):
-        return echo(request)
-    done = len(request.contents("tool"))  # each question begins a thread, where nothing was said before
-    if done >= PASSES - 1:
-        return reply("done")
-    return reply(None, call(SEARCHES[done % 2], f"call_{done}", query="Biscuit dog", request_heartbeat=True))
+"""With the passes of a search 200 prompts."""
 
 
 @dataclass(slots=True)
@@ -70,7 +58,7 @@ class World:
         """The prompts of everybody's question in the public park."""
         before = len(self.model.requests)
         await self.all_answered(self.park, [one.ask(self.park, "search") for one in people])
-        return [one for one in self.model.requests[before:] if said(one)[-1:] == ["search"]]
+        return searches(self.model, before)
 
     async def kept(self) -> str:
         """What one of them is told to be remembered, asked in the park."""
@@ -78,14 +66,9 @@ class World:
         return (await self.server.wait_for_message(self.park, after=asked, timeout=20)).shown
 
 
-def holding(prompts: list[Request]) -> int:
-    """How many of these hold a word of the place."""
-    return sum("Biscuit" in str([one for one in prompt.messages if one["role"] != "assistant"]) for prompt in prompts)
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running() -> AsyncIterator[tuple[SlackServer, ScriptedModel, Bot, Team]]:
-    async with slack_server() as server, ScriptedModel(policy=searching) as model:
+    async with slack_server() as server, ScriptedModel(policy=echo) as model:
         acme = server.team("Acme")
         async with bot_on(server, model, acme) as bot:
             yield server, model, bot, acme
