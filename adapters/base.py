@@ -16,16 +16,19 @@ class PlaceOf:
     """Where something happened, in the platform's own ids.
 
     `realm` is the namespace of user ids (empty on Discord, the team on Slack), `workspace` the guild or team (empty for a
-    direct message outside any). Unknown kinds are private. `parent` is the channel of a thread.
+    direct message outside any). `kind` None: the platform did not say; then what is known of the place stays, and one that was never seen is
+    private. `parent` is the channel of a thread. What is said of a thread is said of its channel too, unless it is `closed`: it has members
+    of its own.
     """
 
     platform: str
     realm: str
     workspace: str
     external_id: str
-    kind: PlaceKind
+    kind: PlaceKind | None
     name: str = ""
     parent: str | None = None
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +198,12 @@ class Bot(Protocol):
         """The app was removed from a workspace, or put back; never for one that is only unavailable."""
         ...
 
+    async def channels(self, platform: str) -> Sequence[PlaceOf]:
+        """The channels of a platform that are known, as they are known, the public ones first; no threads and no direct messages."""
+        ...
+
     async def place_changed(self, place: PlaceOf) -> None:
-        """A place is of another kind or name now, or may be."""
+        """A place is of another kind or name now, or may be; with a channel its threads are. Nothing happens where it is not known."""
         ...
 
     async def access_changed(self, person: Person, workspace: str, channels: Sequence[str] | None, *, lost: bool) -> None:

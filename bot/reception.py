@@ -30,10 +30,10 @@ async def workspace_gone(db: Database, platform: str, realm: str, workspace: str
 
 
 async def place_changed(db: Database, place: PlaceOf) -> None:
-    """Take over what a platform says of a place that is known."""
+    """Take over what a platform says of a place that is known, for its threads too."""
     async with db.bare() as connection:
         await connection.execute(
-            "SELECT place_changed(%s, %s, %s, %s, %s, %s, %s)",
+            "SELECT place_changed(%s, %s, %s, %s, %s, %s, %s, %s)",
             (
                 place.platform,
                 clean(place.realm),
@@ -42,8 +42,16 @@ async def place_changed(db: Database, place: PlaceOf) -> None:
                 place.kind,
                 clean(place.name),
                 place.parent,
+                place.closed,
             ),
         )
+
+
+async def channels(db: Database, platform: str) -> list[PlaceOf]:
+    """The channels of a platform that are known, as they are known."""
+    async with db.bare() as connection:
+        cursor = await connection.execute("SELECT * FROM known_channels(%s)", (platform,))
+        return [PlaceOf(platform, **row) for row in await cursor.fetchall()]
 
 
 async def access_changed(

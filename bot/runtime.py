@@ -134,6 +134,10 @@ class Runtime:
             lambda: reception.workspace_gone(self._services.db, platform, realm, workspace, gone=gone, now=now()), INTAKE_PATIENCE
         )
 
+    async def channels(self, platform: str) -> list[PlaceOf]:
+        """The channels of a platform that are known."""
+        return await patiently(lambda: reception.channels(self._services.db, platform), INTAKE_PATIENCE)
+
     async def place_changed(self, place: PlaceOf) -> None:
         """A place may be of another kind now."""
         await patiently(lambda: reception.place_changed(self._services.db, place), INTAKE_PATIENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import time
@@ -10,10 +11,11 @@ from typing import Any
 
 import discord
 
-from adapters.base import Bot, Incoming, Person
+from adapters.base import Bot, Incoming, Person, PlaceOf
+from adapters.comparing import compare
 from adapters.discord.catchup import CatchUp
 from adapters.discord.inbound import Inbound
-from adapters.discord.names import PLATFORM, person_of, place_of
+from adapters.discord.names import PLATFORM, hidden, person_of, place_of
 from adapters.discord.outbound import Outbound
 from adapters.discord.presence import FLAP, Presences
 from adapters.discord.settings import Settings
@@ -32,6 +34,7 @@ class Events:
         self._ready = ready
         self._presences = Presences()
         self._inbound = Inbound(settings, bot, count)
+        self._compared = asyncio.Event()
         self.catch_up = CatchUp(settings, bot, self._take, self._corrected, self._inbound.deleted)
 
     def register(self, client: discord.Client) -> None:
@@ -47,6 +50,7 @@ class Events:
 
     async def caught_up(self, channel: int) -> None:
         """Catch one channel up, in its turn."""
+        await self._compared.wait()
         async with self._inbound.turnstile.through(channel):
             if (client := self._client()) is not None:
                 await self.catch_up.channel(client, channel)
@@ -72,20 +76,30 @@ class Events:
         return client.user.id if client is not None and client.user is not None else 0
 
     async def on_connect(self) -> None:
-        """A new session: what was said before it was not heard."""
+        """A new session: what was said before it was not heard, and what changed is not known."""
+        self._compared.clear()
         self.catch_up.new_session()
         self._presences.connected(time.monotonic())
 
     async def on_ready(self) -> None:
         """The guilds are known."""
-        if (client := self._client()) is not None:
-            self.catch_up.look_around(client)
-            self._ready(client)
-            # What turned private, or public, while nobody listened.
-            await self._places_changed(*(channel for guild in client.guilds for channel in guild.channels))
+        if (client := self._client()) is None:
+            return
+
+        async def look(known: PlaceOf) -> PlaceOf | None:
+            channel = client.get_channel(int(known.external_id)) if known.external_id.isdecimal() else None
+            return place_of(channel, channel.id, channel.guild, None) if isinstance(channel, discord.abc.GuildChannel) else None
+
+        try:
+            await compare(self._bot, PLATFORM, look)
+        finally:
+            self._compared.set()
+        self.catch_up.look_around(client)
+        self._ready(client)
 
     async def on_message(self, message: discord.Message) -> None:
-        """Somebody wrote, or we did."""
+        """Somebody wrote, or we did. No message before it is known which channels turned private while nobody listened."""
+        await self._compared.wait()
         channel = message.channel.id
         async with self._inbound.turnstile.through(channel):
             client = self._client()
@@ -125,14 +139,16 @@ class Events:
             await self._access(after)
 
     async def _access(self, member: discord.Member) -> None:
-        channels = {str(each.id): each.permissions_for(member).read_messages for each in member.guild.channels}
+        channels = {
+            str(each.id): each.permissions_for(member).read_messages for each in member.guild.channels if not hidden(each)
+        }
         for lost in (True, False):
             concerned = [channel for channel, readable in channels.items() if readable is not lost]
             await self._bot.access_changed(person_of(member), str(member.guild.id), concerned, lost=lost)
 
     async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
-        """A channel may have turned private, or public; its threads follow."""
-        if before.overwrites != after.overwrites:
+        """A channel may have turned private, or public, or have another name; its threads follow."""
+        if (before.overwrites, before.name) != (after.overwrites, after.name):
             await self._places_changed(after)
 
     async def on_guild_role_update(self, before: discord.Role, after: discord.Role) -> None:

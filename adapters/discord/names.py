@@ -9,6 +9,7 @@ from adapters.discord.texts import Names
 
 PLATFORM = "discord"
 NAME_LENGTH = 80
+HIDDEN = "___hidden___"
 
 
 def person_of(user: discord.User | discord.Member, locale: str | None = None, roles: tuple[str, ...] = ()) -> Person:
@@ -27,23 +28,32 @@ def author_id(user_id: int) -> str:
 
 
 def place_of(channel: object, channel_id: int, guild: discord.Guild | None, guild_id: int | None) -> PlaceOf:
-    """Where something happened. Without a guild it is a direct message; a channel that is not known is private."""
+    """Where something happened. Without a guild it is a direct message; of a channel that the bot is not shown nothing is said."""
     workspace = str(guild.id if guild else guild_id or "")
     if not workspace:
         return PlaceOf(PLATFORM, "", "", str(channel_id), "direct")
-    name = getattr(channel, "name", None) or ""
-    parent = str(channel.parent_id) if isinstance(channel, discord.Thread) else None
-    return PlaceOf(PLATFORM, "", workspace, str(channel_id), _kind(channel, guild), name[:NAME_LENGTH], parent)
+    thread = channel if isinstance(channel, discord.Thread) else None
+    name = "" if hidden(channel) else getattr(channel, "name", None) or ""
+    parent, closed = (str(thread.parent_id), thread.is_private()) if thread else (None, False)
+    kind = "private" if closed else _kind(thread.parent if thread else channel, guild)
+    return PlaceOf(PLATFORM, "", workspace, str(channel_id), kind, name[:NAME_LENGTH], parent, closed)
 
 
-def _kind(channel: object, guild: discord.Guild | None) -> PlaceKind:
-    """Public is what everybody in the guild can see; a thread inherits, a private thread is private."""
-    if guild is None or (isinstance(channel, discord.Thread) and channel.is_private()):
-        return "private"
-    home = channel.parent if isinstance(channel, discord.Thread) else channel
-    if not isinstance(home, discord.abc.GuildChannel):
-        return "private"
-    return "public" if home.permissions_for(guild.default_role).view_channel else "private"
+def _kind(channel: object, guild: discord.Guild | None) -> PlaceKind | None:
+    """Public is what everybody in the guild can see. None: it is not known."""
+    if guild is None or not isinstance(channel, discord.abc.GuildChannel) or hidden(channel):
+        return None
+    return "public" if channel.permissions_for(guild.default_role).view_channel else "private"
+
+
+def hidden(channel: object) -> bool:
+    """Whether Discord redacted a channel, which the bot may not see: its name and permissions say nothing about people then.
+
+    The flag that says so (1 << 17) is not kept by the library.
+    """
+    if not isinstance(channel, discord.abc.GuildChannel) or channel.name != HIDDEN:
+        return False
+    return not channel.permissions_for(channel.guild.me).view_channel
 
 
 def names_in(message: discord.Message) -> Names:

@@ -18,6 +18,7 @@ from adapters.slack.home import Home
 from adapters.slack.inbound import Inbound
 from adapters.slack.installs import Installed, Vault
 from adapters.slack.lines import Slash
+from adapters.slack.looks import Looks
 from adapters.slack.names import PLATFORM, parted
 from adapters.slack.outbound import Outbound
 from adapters.slack.people import FAILURES, People, undisturbed_until
@@ -124,9 +125,10 @@ class SlackAdapter:
         inbound = Inbound(
             self._settings, bot, people, rooms, session, self._count, lambda *said: events.tell(*said), commands.line
         )
+        looks = Looks(bot, self._workspaces, rooms, inbound, self._count)
         events = Events(
             self._settings, bot, self._workspaces, people, rooms, inbound, self._outbound, commands, home, started.start, self._count,
-            self._ears,
+            self._ears, looks,
         )  # fmt: skip
         self._inbound = inbound
         for known in await bot.newest(PLATFORM, datetime.now(UTC) - KNOWN_FOR):
@@ -135,7 +137,7 @@ class SlackAdapter:
             if thread:
                 inbound.follow(known.channel)
         try:
-            async with self._intake(events):
+            async with looks.watching(), self._intake(events):
                 self._listening = True
                 await self._until_gone()
         finally:

@@ -12,7 +12,6 @@ import aiohttp
 from adapters.base import Answer, Bot, Button, Person, PlaceOf
 from adapters.slack import blocks
 from adapters.slack.home import Home
-from adapters.slack.inbound import Written
 from adapters.slack.lines import Slash, command_in
 from adapters.slack.names import Json, Scope, parted, place_of
 from adapters.slack.outbound import TOLD
@@ -20,6 +19,7 @@ from adapters.slack.people import FAILURES, People, person_of
 from adapters.slack.rooms import Room, Rooms
 from adapters.slack.settings import LIMIT
 from adapters.slack.workspaces import Workspace
+from adapters.slack.written import Written
 from adapters.text import split
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,8 @@ from adapters.base import Bot, Incoming, Person, PlaceOf
 from adapters.slack import blocks
 from adapters.slack.commands import Commands, Reply
 from adapters.slack.home import Home
-from adapters.slack.inbound import Inbound, Written
+from adapters.slack.inbound import Inbound
+from adapters.slack.looks import CONVERSIONS, Looks
 from adapters.slack.names import Scope, moment, place_of, scope_of
 from adapters.slack.outbound import Outbound
 from adapters.slack.people import FAILURES, People, person_of
@@ -31,13 +32,13 @@ from adapters.slack.rooms import Rooms
 from adapters.slack.settings import Settings
 from adapters.slack.socket import Ears
 from adapters.slack.workspaces import Workspace, Workspaces
+from adapters.slack.written import Written
 
 log = logging.getLogger(__name__)
 
 FLAP = 600.0
 """Seconds in which somebody who opens the app again is not seen again."""
 ANYTHING = re.compile("")
-CONVERSIONS = ("channel_convert_to_private", "channel_convert_to_public")
 
 
 class Events:
@@ -46,11 +47,11 @@ class Events:
     def __init__(
         self, settings: Settings, bot: Bot, workspaces: Workspaces, people: People, rooms: Rooms, inbound: Inbound, outbound: Outbound,
         commands: Commands, home: Home, start: Callable[[Coroutine[Any, Any, None]], None], count: Callable[[str], None],
-        ears: dict[str, Ears],
+        ears: dict[str, Ears], looks: Looks,
     ) -> None:  # fmt: skip
         self._settings, self._bot, self._workspaces, self._people, self._rooms = settings, bot, workspaces, people, rooms
         self._inbound, self._outbound, self._commands, self._home = inbound, outbound, commands, home
-        self._start, self._count, self._ears = start, count, ears
+        self._start, self._count, self._ears, self._looks = start, count, ears, looks
         self._handlers: Mapping[str, Callable[[Written], Awaitable[None]]] = {
             "message": self._message, "app_mention": self._mention, "app_home_opened": self._opened, "team_join": self._joined,
             "user_change": self._user_changed, "app_uninstalled": self._uninstalled, "tokens_revoked": self._revoked,
@@ -125,20 +126,16 @@ class Events:
             return
         first = (body.get("authorizations") or [{}])[0]
         me = str(first.get("user_id") or "") if first.get("is_bot") else ""
-        written = Written(workspace, scope, event, me or workspace.bot_user, arrived)
+        written = Written(workspace, scope, event, me or workspace.bot_user, arrived, body.get("is_ext_shared_channel") is True)
         self._ears[workspace.key] = ears
         ears.heard(own=written.own)
-        if isinstance(event.get("channel"), str):
-            self._workspaces.seen(event["channel"], workspace)
+        if written.channel:
+            self._workspaces.seen(written.channel, workspace)
         handler = self._handlers.get(str(event.get("type")))
         if handler is not None:
             await handler(written)
-        elif str(event.get("type")).startswith(("channel_", "group_", "im_")):
-            self._place_changed(event)
-
-    def _place_changed(self, event: Mapping[str, Any]) -> None:
-        channel = event.get("channel") or event.get("old_channel_id")
-        self._rooms.forget(str(channel.get("id") if isinstance(channel, dict) else channel))
+        elif str(event.get("type")).startswith(("channel_", "group_")):
+            await self._looks.changed(written)
 
     async def _message(self, written: Written) -> None:
         match written.event.get("subtype"):
@@ -148,9 +145,9 @@ class Events:
                 await self._inbound.deleted(written)
             case "message_replied":
                 return
-            case subtype:
-                if subtype in CONVERSIONS:
-                    self._rooms.forget(written.channel)
+            case subtype if subtype in CONVERSIONS:
+                await self._looks.changed(written)
+            case _:
                 if written.event.get("channel_type") == "im" and written.user and written.user != written.me:
                     self._outbound.heard(written.channel)
                     self._home.learn(written.workspace, written.user, written.channel)

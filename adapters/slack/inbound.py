@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -23,14 +23,14 @@ from adapters.base import Bot, Changed, Image, Incoming, Person, PlaceOf, Quote
 from adapters.files import File, described
 from adapters.guard import PairGuard
 from adapters.slack import files
-from adapters.slack.names import PLATFORM, Scope, key_of, moment, place_of, spot, spots_of, stamp, thread_of
+from adapters.slack.names import PLATFORM, key_of, moment, place_of, spot, spots_of, stamp, thread_of
 from adapters.slack.people import People, Profile, person_of
 from adapters.slack.quotes import Quotes
 from adapters.slack.rooms import UNKNOWN, Room, Rooms, kind_said
 from adapters.slack.settings import Settings
 from adapters.slack.texts import mentioned, names_from, readable
 from adapters.slack.triggers import facts_of, is_stranger
-from adapters.slack.workspaces import Workspace
+from adapters.slack.written import Written
 from adapters.triggers import Decision, decide
 from adapters.turnstile import Turnstile
 
@@ -56,30 +56,6 @@ class NotNow(Exception):
     """The event cannot be taken now; Slack is not acknowledged and tells it again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A message with whose it is and the installation it came to."""
-
-    workspace: Workspace
-    scope: Scope
-    event: Mapping[str, Any]
-    me: str
-    arrived: float
-
-    @property
-    def channel(self) -> str:
-        return str(self.event.get("channel") or "")
-
-    @property
-    def user(self) -> str:
-        return str(self.event.get("user") or "")
-
-    @property
-    def own(self) -> bool:
-        """Whether the bot itself wrote it."""
-        return self.user == self.me or (bool(self.workspace.bot_id) and self.event.get("bot_id") == self.workspace.bot_id)
-
-
 Tell = Callable[[Written, str], Awaitable[None]]
 """Says something to one person alone where they wrote."""
 
@@ -101,7 +77,7 @@ class Inbound:
         self._deleted_keys: OrderedDict[str, None] = OrderedDict()
         self._threads: OrderedDict[str, None] = OrderedDict()
         self._background: set[asyncio.Task[None]] = set()
-        self._turnstile = Turnstile()
+        self.turnstile = Turnstile()
         self._ending = asyncio.Event()
         self.last_by: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Of each place, the last message that was taken there: its id and its author."""
@@ -136,12 +112,15 @@ class Inbound:
             await self._retold(written)
 
     async def _in_turn(self, written: Written, key: str) -> None:
-        room = asyncio.ensure_future(self._room(written))
+        room = asyncio.ensure_future(self.room(written))
         profile = asyncio.ensure_future(self._profile(written))
         profile.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may need it
         try:
-            async with self._turnstile.through((written.workspace.key, written.channel)):
-                taken = await self._take(written, key, await room, profile)
+            async with self.turnstile.through((written.workspace.key, written.channel)):
+                found = await room
+                if self._rooms.changed(written.channel, since=written.arrived):  # while the message waited
+                    found = await self.room(written)
+                taken = await self._take(written, key, found, profile)
         finally:
             for task in (room, profile):
                 task.cancel()
@@ -150,9 +129,9 @@ class Inbound:
             while len(self._done) > REMEMBERED:
                 self._done.popitem(last=False)
 
-    async def _room(self, written: Written) -> Room:
-        """The channel; its kind by the event's own word where it has one."""
-        said = kind_said(written.event)
+    async def room(self, written: Written) -> Room:
+        """The channel; its kind by the event's own word where that is the stricter."""
+        said = kind_said(written)
         if said == "direct":
             return Room("direct")
         room = await self._soon(self._rooms.of(written.workspace, written.channel), written, UNKNOWN)
@@ -345,8 +324,8 @@ class Inbound:
             return None
         whole = {**now_is, "channel": written.channel, "channel_type": event.get("channel_type")}
         inner = replace(written, event=whole)
-        async with self._turnstile.through((written.workspace.key, written.channel)):
-            room = await self._room(inner)
+        async with self.turnstile.through((written.workspace.key, written.channel)):
+            room = await self.room(inner)
             await self._retold(inner)
             self._count("slack_edited")
             late = moment(stamp(whole)) <= datetime.now(UTC) - LATE_MENTION
@@ -368,7 +347,7 @@ class Inbound:
         whole = {**before, "channel": written.channel, "channel_type": written.event.get("channel_type")}
         inner = replace(written, event=whole)
         key = key_of(written.scope, written.channel, stamp(whole))
-        async with self._turnstile.through((written.workspace.key, written.channel)):
+        async with self.turnstile.through((written.workspace.key, written.channel)):
             # Slack tells what was not acknowledged again, also after its deletion.
             self._deleted_keys[key] = None
             while len(self._deleted_keys) > REMEMBERED:

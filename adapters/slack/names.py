@@ -108,9 +108,9 @@ def key_of(scope: Scope, channel: str, ts: str) -> str:
     return f"{scope.workspace}:{channel}:{ts}"
 
 
-def place_of(scope: Scope, channel: str, thread: str | None, kind: PlaceKind, name: str, workspace: str = "") -> PlaceOf:
+def place_of(scope: Scope, channel: str, thread: str | None, kind: PlaceKind | None, name: str, workspace: str = "") -> PlaceOf:
     """Where something happened; `workspace` where an organisation-wide installation found out which."""
     where = workspace or scope.workspace
-    # Which workspace's members read it is unknown: then nobody's.
-    kind = "private" if kind == "public" and not (workspace or scope.team) else kind
+    # Which workspace's members read it is not known: then nothing is.
+    kind = None if kind == "public" and not (workspace or scope.team) else kind
     return PlaceOf(PLATFORM, scope.realm, where, spot(channel, thread), kind, name[:NAME_LENGTH], channel if thread else None)

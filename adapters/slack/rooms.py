@@ -1,4 +1,4 @@
-"""What a channel is: direct, public or private, and its name. What is not known is private."""
+"""What a channel is: direct, public or private, and its name. What is not known has no kind."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from adapters.base import PlaceKind
 from adapters.slack.names import KINDS
 from adapters.slack.people import FAILURES
 from adapters.slack.workspaces import Workspace
+from adapters.slack.written import Written
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 FRESH = 60.0
 """Seconds for which an answer is believed: a channel may become private at any time."""
@@ -23,15 +26,18 @@ REMEMBERED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One channel. `user` is the other one of direct messages; `workspace` is only told where an organisation has several."""
+    """One channel; `kind` None: Slack could not be asked. `user` is the other one of direct messages.
 
-    kind: PlaceKind
+    `workspace` is only told where an organisation has several.
+    """
+
+    kind: PlaceKind | None
     name: str = ""
     user: str = ""
     workspace: str = ""
 
 
-UNKNOWN = Room("private")
+UNKNOWN = Room(None)
 
 
 def room_of(channel: Mapping[str, Any]) -> Room:
@@ -45,9 +51,14 @@ def room_of(channel: Mapping[str, Any]) -> Room:
     return Room("public" if inside and not shared else "private", name, "", workspace)
 
 
-def kind_said(event: Mapping[str, Any]) -> PlaceKind | None:
-    """The kind that an event itself tells."""
-    return KINDS.get(str(event.get("channel_type")))
+def kind_said(written: Written) -> PlaceKind | None:
+    """The kind that an event itself tells. What is shared with outsiders is private, whatever it is at home."""
+    event = written.event
+    said = KINDS.get(str(event.get("channel_type")))
+    shared = written.shared or event.get("type") == "channel_shared" or event.get("is_ext_shared") is True
+    if said != "direct" and (shared or event.get("subtype") == "channel_convert_to_private"):
+        return "private"
+    return said
 
 
 class Rooms:
@@ -55,23 +66,48 @@ class Rooms:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[float, Room]] = OrderedDict()
+        self._changed: OrderedDict[str, float] = OrderedDict()
 
     async def of(self, workspace: Workspace, channel: str) -> Room:
-        """A channel as it is now, nearly."""
-        at, found = self._known.get(channel, (float("-inf"), UNKNOWN))
-        if time.monotonic() - at < (FRESH * 60 if found.kind == "direct" else FRESH):
+        """A channel as it is now, nearly; without a kind where Slack cannot be asked."""
+        if (found := self.fresh(channel)) is not None:
             return found
         try:
-            answer = await workspace.client.conversations_info(channel=channel)
+            return await self.look(workspace, channel)
         except FAILURES as error:
             log.info("conversations.info failed: %s", type(error).__name__)
-            return Room("private", found.name)
-        room = room_of(answer["channel"])
-        self._known[channel] = time.monotonic(), room
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+            return UNKNOWN
+
+    def fresh(self, channel: str) -> Room | None:
+        """A channel by an answer that is still believed."""
+        at, found = self._known.get(channel, (float("-inf"), UNKNOWN))
+        return found if time.monotonic() - at < (FRESH * 60 if found.kind == "direct" else FRESH) else None
+
+    async def look(self, workspace: Workspace, channel: str) -> Room:
+        """A channel as Slack shows it now. Raises one of FAILURES."""
+        asked = time.monotonic()
+        answer = await workspace.client.conversations_info(channel=channel)
+        return self.learn(channel, room_of(answer["channel"]), asked)
+
+    def learn(self, channel: str, room: Room, asked: float) -> Room:
+        """An answer to what was asked at that time (monotonic seconds). One that a change has overtaken says nothing."""
+        if self.changed(channel, since=asked):
+            return UNKNOWN
+        _keep(self._known, channel, (time.monotonic(), room))
         return room
+
+    def changed(self, channel: str, *, since: float) -> bool:
+        """Whether Slack said since then (monotonic seconds) that something about a channel changed."""
+        return self._changed.get(channel, float("-inf")) >= since
 
     def forget(self, channel: str) -> None:
         """Something about it changed."""
         self._known.pop(channel, None)
+        _keep(self._changed, channel, time.monotonic())
+
+
+def _keep(known: OrderedDict[str, T], channel: str, value: T) -> None:
+    known[channel] = value
+    known.move_to_end(channel)
+    while len(known) > REMEMBERED:
+        known.popitem(last=False)

@@ -46,7 +46,7 @@ async def correct(asking: Asking) -> Answer:
         here = was["place_id"] == place
         now = {
             **was, "content": text, "place_id": was["place_id"] if here else place, "shareable": was["shareable"] and here,
-            "visibility": strictest([was["visibility"], asking.where.kind]) if here else asking.where.kind,
+            "visibility": strictest([was["visibility"], asking.kind]) if here else asking.kind,
         }  # fmt: skip
         if "updated_at" in now:
             now["updated_at"] = asking.parts.now().isoformat()

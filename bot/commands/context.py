@@ -9,7 +9,7 @@ from pathlib import Path
 
 from psycopg.errors import ForeignKeyViolation
 
-from adapters.base import Incoming, Person, PlaceOf
+from adapters.base import Incoming, Person, PlaceKind, PlaceOf
 from bot import access
 from bot.findings import StartError
 from bot.health import Health
@@ -84,9 +84,14 @@ class Asking:
     workspace: str | None = None
 
     @property
+    def kind(self) -> PlaceKind:
+        """How widely the answer can be read: what is not known is private."""
+        return self.where.kind or "private"
+
+    @property
     def own_direct(self) -> bool:
         """In a direct message, where a person sees all that is theirs."""
-        return self.where.kind == "direct"
+        return self.kind == "direct"
 
     @property
     def about_another(self) -> bool:
@@ -168,10 +173,20 @@ async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> As
     agent = await find_agent(parts.db, person.platform, person.realm, person.user_id)
     place: int | None = None
     if agent is not None:
-        known = (where.platform, where.realm, where.workspace, where.external_id, where.kind, where.name, where.parent, agent)
+        known = (
+            where.platform,
+            where.realm,
+            where.workspace,
+            where.external_id,
+            where.kind,
+            where.name,
+            where.parent,
+            agent,
+            where.closed,
+        )
         try:
             async with parts.db.bare() as connection:
-                place = await value(connection, "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s)", known)
+                place = await value(connection, "SELECT place_of(%s, %s, %s, %s, %s, %s, %s, %s, %s)", known)
         except ForeignKeyViolation:  # erased while they asked
             agent = None
     operator = access.is_operator(person.author_id, parts.operators)

@@ -12,7 +12,7 @@ async def whoami(asking: Asking) -> str:
         "private": "a private place: only what was said here, or in public places of this server, may be used",
         "public": "a public place: only what was said in public places of this server may be used",
     }
-    lines = [f"you: {asking.person.author_id} ({asking.person.name})", f"here: {kinds[asking.where.kind]}"]
+    lines = [f"you: {asking.person.author_id} ({asking.person.name})", f"here: {kinds[asking.kind]}"]
     lines.append("memory: you have an agent of your own" if asking.agent is not None else "memory: nothing is kept of you yet")
     if asking.agent is not None and asking.own_direct:
         async with asking.parts.db.agent(asking.agent) as connection:

@@ -23,6 +23,7 @@ class Recorder:
     commands: list[tuple[Person, PlaceOf, str]] = field(default_factory=list)
     changes: list[Changed] = field(default_factory=list)
     newest_known: tuple[Newest, ...] = ()
+    channels_known: tuple[PlaceOf, ...] = ()
     told: list[tuple[object, ...]] = field(default_factory=list)
 
     async def receive(self, incoming: Incoming) -> bool:
@@ -45,6 +46,9 @@ class Recorder:
 
     async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:
         self.told.append(("workspace", workspace, gone))
+
+    async def channels(self, platform: str) -> Sequence[PlaceOf]:
+        return self.channels_known
 
     async def place_changed(self, place: PlaceOf) -> None:
         self.told.append(("place", place.external_id, place.kind))

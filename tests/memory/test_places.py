@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from bot import reception
 from memory.db import Database
 from memory.places import strictest
 from tests.bot.dialogue import Dialogue, dialogue, results, seen
@@ -69,8 +72,6 @@ async def test_a_channel_turned_public_does_not_publish_its_past(db: Database) -
 
 async def test_a_channel_that_the_platform_says_is_private_is_so_at_once(db: Database) -> None:
     """Whoever speaks there next, and although nobody does."""
-    from bot import reception
-
     async with dialogue(db, remember("Ada plays the cello.")) as dm:
         lobby = dm.elsewhere("lobby", "public")
         await lobby.hear("I play the cello")
@@ -82,8 +83,6 @@ async def test_a_channel_that_the_platform_says_is_private_is_so_at_once(db: Dat
 
 
 async def test_who_loses_a_place_loses_what_came_from_it_until_they_are_back(db: Database) -> None:
-    from bot import reception
-
     async def usable(word: str) -> bool:
         """In the direct message, as a turn there sees it."""
         [row] = await dm.rows(
@@ -115,15 +114,72 @@ async def test_who_loses_a_place_loses_what_came_from_it_until_they_are_back(db:
 
 
 async def test_a_thread_follows_its_channel_into_privacy(db: Database) -> None:
-    from dataclasses import replace
-
     async with dialogue(db, reply("ok"), remember("Ada plays the cello."), reply("ok")) as dm:
         await dm.elsewhere("lobby", "public").hear("hello")
-        thread = dm.elsewhere("thread", "public")
-        thread.place = replace(thread.place, parent="lobby")
-        await thread.hear("I play the cello")
+        await thread(dm, "thread", "public", "lobby").hear("I play the cello")
         await dm.elsewhere("lobby", "private").hear("now it is private")
         assert "cello" not in await visible(dm.elsewhere("garden", "public"), dm.model, "cello Ada plays")
+
+
+def thread(of: Dialogue, name: str, kind: str, channel: str, *, closed: bool = False) -> Dialogue:
+    """A conversation in a thread of a channel; what is said of the thread's kind is said of the channel's."""
+    made = of.elsewhere(name, kind)
+    made.place = replace(made.place, kind=kind or None, parent=channel, closed=closed)  # type: ignore[arg-type]
+    return made
+
+
+async def test_what_is_said_of_one_thread_changes_its_channel_and_every_other_thread(db: Database) -> None:
+    """Nobody ever spoke to the bot in the channel itself."""
+    async with dialogue(db, remember("Ada plays the cello."), reply("ok")) as dm:
+        await thread(dm, "t1", "public", "lobby").hear("I play the cello")
+        assert "cello" in await visible(dm.elsewhere("garden", "public"), dm.model, "cello Ada plays")
+        await thread(dm, "t2", "private", "lobby").hear("now it is private")
+        assert "cello" not in await visible(dm.elsewhere("park", "public"), dm.model, "cello Ada plays")
+        assert (await kinds(dm)).items() >= {"lobby": "private", "t1": "private", "t2": "private"}.items()
+
+
+async def test_a_channel_that_is_public_again_takes_its_threads_along(db: Database) -> None:
+    async with dialogue(db, remember("Ada plays the cello."), reply("ok"), reply("ok")) as dm:
+        await thread(dm, "t1", "public", "lobby").hear("I play the cello")
+        await thread(dm, "closed", "private", "lobby", closed=True).hear("psst")
+        assert await kinds(dm) == {"lobby": "public", "t1": "public", "closed": "private"}, "it says nothing of its channel"
+        await reception.place_changed(db, dm.elsewhere("lobby", "private").place)
+        await thread(dm, "t2", "public", "lobby").hear("public again")
+        assert await kinds(dm) == {"lobby": "public", "t1": "public", "t2": "public", "closed": "private"}
+
+
+async def test_what_the_platform_did_not_say_changes_nothing(db: Database) -> None:
+    async with dialogue(db, remember("Ada plays the cello."), *[reply("ok")] * 5) as dm:
+        await thread(dm, "t1", "public", "lobby").hear("I play the cello")
+        await thread(dm, "t2", "", "lobby").hear("the look at the channel failed")
+        await reception.place_changed(db, replace(dm.elsewhere("lobby", "public").place, kind=None, name=""))
+        assert await kinds(dm) == {"lobby": "public", "t1": "public", "t2": "public"}
+        await thread(dm, "t3", "", "team").hear("never seen: private")
+        await thread(dm, "t4", "private", "den").hear("this one is private")
+        await thread(dm, "t5", "", "den").hear("and stays so")
+        assert (await kinds(dm)).items() >= {"team": "private", "t3": "private", "den": "private", "t5": "private"}.items()
+        await thread(dm, "t6", "public", "team").hear("asked again")
+        assert (await kinds(dm)).items() >= {"team": "public", "t3": "public", "t6": "public"}.items()
+
+
+async def test_the_known_channels_are_told_without_threads_and_direct_messages(db: Database) -> None:
+    async with dialogue(db, reply("ok"), reply("ok"), reply("ok")) as dm:
+        await dm.hear("hello")
+        await dm.elsewhere("den", "private").hear("hello")
+        await thread(dm, "t1", "public", "lobby").hear("hello")
+        known = await reception.channels(db, "console")
+        assert [(one.workspace, one.external_id, one.kind) for one in known] == [
+            ("w", "lobby", "public"),
+            ("w", "den", "private"),
+        ]
+        assert await reception.channels(db, "slack") == []
+
+
+async def kinds(dm: Dialogue) -> dict[str, str]:
+    """What each place is now, direct messages aside: the channels, and the threads with a conversation."""
+    rows = await dm.rows("SELECT external_id, kind FROM places WHERE kind <> 'direct'")
+    channels = {one.external_id: str(one.kind) for one in await reception.channels(dm.db, "console")}
+    return channels | {str(row["external_id"]): str(row["kind"]) for row in rows}
 
 
 async def test_a_row_marked_shareable_may_be_used_in_the_workspace(db: Database) -> None:

@@ -16,6 +16,9 @@ from tests.servers.discord import Channel, DiscordServer, Message
 from tests.servers.model import Request, ScriptedModel, Step, call, reply
 
 POST = "POST /channels/{channel_id}/messages"
+SEARCHES = ("recall_storage_search", "archival_storage_search")
+PASSES = 8
+"""Prompts of a turn that is asked to search, where nothing was called before."""
 
 
 def said(request: Request) -> list[str]:
@@ -26,6 +29,16 @@ def said(request: Request) -> list[str]:
 def quoted(request: Request) -> list[tuple[str, str]]:
     """Who is quoted with what, oldest first."""
     return [(str(part["said_by"]), str(part.get("text"))) for part in parts(request, "quote")]
+
+
+def holding(prompts: list[Request], word: str = "Biscuit") -> int:
+    """How many of these hold a word, whatever the model itself wrote."""
+    return sum(word in str([one for one in prompt.messages if one["role"] != "assistant"]) for prompt in prompts)
+
+
+def searches(model: ScriptedModel, before: int) -> list[Request]:
+    """The prompts of turns that were asked to search, of all but the first ones."""
+    return [one for one in model.requests[before:] if said(one)[-1:] == ["search"]]
 
 
 def parts(request: Request, kind: str | None) -> list[dict[str, object]]:
@@ -51,6 +64,11 @@ def echo(request: Request) -> Step:
     last = since[-1] if since else ""
     if last.startswith("remember "):
         return reply("Noted.", call("working_context_append", section="key_facts", content=last.removeprefix("remember ")))
+    done = len(request.contents("tool"))
+    if said(request)[-1:] == ["search"]:
+        if done >= PASSES - 1:
+            return reply("done")
+        return reply(None, call(SEARCHES[done % 2], f"call_{done}", query="Biscuit dog", request_heartbeat=True))
     if last.startswith("what is kept"):
         return reply("kept: " + ", ".join(word for word in ("Biscuit", "Clara") if word in str(request.messages[0]["content"])))
     if last.startswith("at length"):

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.discord_bot import POST, Bot, bot_on, echo, parts, quoted, said
-from tests.servers.discord import DiscordServer, Guild, Person
+from tests.scenarios.discord_bot import PASSES, POST, Bot, bot_on, echo, holding, parts, quoted, said, searches
+from tests.servers.discord import Channel, DiscordServer, Guild, Person
 from tests.servers.discord.people import Person as Somebody
 from tests.servers.discord.permissions import VIEW_CHANNEL
 from tests.servers.model import Gate, Request, ScriptedModel, Step, call, reply
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
 LIMIT = 6
 
@@ -131,18 +131,39 @@ async def test_what_was_deleted_or_edited_meanwhile_is_noticed_at_the_start(worl
 
 
 async def test_a_channel_that_turned_private_meanwhile_is_private_from_the_start(world: World) -> None:
-    server, ada = world.server, world.ada
-    shed, yard = server.channel(world.home, "shed"), server.channel(world.home, "yard")
-    await world.bot.exchange(shed, lambda: ada.ask(shed, "remember Biscuit is my dog"), "Noted.")
-    await world.bot.exchange(yard, lambda: ada.ask(yard, "what is kept?"), "kept: Biscuit")
+    """Of 200 prompts elsewhere none holds a word of it, though they were asked for before the bot was connected."""
+    server = world.server
+    people = [server.person(f"P{number}", world.home) for number in range(25)]
+    shed, porch, yard = [server.channel(world.home, name) for name in ("shed", "porch", "yard")]
+
+    async def all_answered(channel: Channel, text: str) -> None:
+        before = len(server.messages(channel, server.bot))
+        for one in people:
+            one.ask(channel, text)
+        await until(lambda: len(server.messages(channel, server.bot)) == before + len(people), timeout=60)
+
+    await all_answered(shed, "remember Biscuit is my dog")
+    before = len(world.model.requests)
+    await world.bot.exchange(porch, lambda: people[0].ask(porch, "search"), "done")
+    assert holding(searches(world.model, before)) == PASSES, "while it is public they do"
     await world.bot.stop()
     for target, allow, deny in ((server.bot, VIEW_CHANNEL, 0), (world.home.everyone, 0, VIEW_CHANNEL)):
         server.places.overwrite(shed, target, allow=allow, deny=deny)
-    before = len(world.bot.lines)
+    before = len(world.model.requests)
     await world.bot.start()
-    await until(lambda: any("connected to Discord" in line for line in world.bot.lines[before:]), timeout=20)
-    await world.bot.exchange(ada.dm, lambda: ada.say(text="hello"), "re: hello")
-    await world.bot.exchange(yard, lambda: ada.ask(yard, "what is kept?"), "kept:")
+    await all_answered(yard, "search")
+    prompts = searches(world.model, before)
+    assert (len(prompts), holding(prompts)) == (len(people) * PASSES, 0)
+
+
+async def test_a_channel_that_was_hidden_from_the_bot_alone_stays_what_it_was(world: World) -> None:
+    server, ada = world.server, world.ada
+    barn, park = server.channel(world.home, "barn"), server.channel(world.home, "park")
+    await world.bot.exchange(barn, lambda: ada.ask(barn, "remember Biscuit is my dog"), "Noted.")
+    await world.bot.stop()
+    server.places.overwrite(barn, server.bot, deny=VIEW_CHANNEL)
+    await world.bot.start()
+    await world.bot.exchange(park, lambda: ada.ask(park, "what is kept?"), "kept: Biscuit")
 
 
 async def test_a_thread_is_followed_also_by_the_next_process(world: World) -> None:

@@ -70,6 +70,18 @@ async def test_a_channel_that_turns_private_takes_its_threads_along(world: World
     await world.bot.exchange(general, lambda: ada.ask(general, "what is kept?"), "kept:")
 
 
+async def test_a_channel_that_the_bot_alone_may_not_see_says_nothing_about_people(world: World) -> None:
+    server, ada, general = world.server, world.ada, world.home.channel("general")
+    cellar = server.channel(world.home, "cellar")
+    await world.bot.exchange(cellar, lambda: ada.ask(cellar, "remember Biscuit is my dog"), "Noted.")
+    server.places.overwrite(cellar, server.bot, deny=VIEW_CHANNEL)
+    await world.bot.exchange(general, lambda: ada.ask(general, "what is kept?"), "kept: Biscuit")
+    server.places.overwrite(cellar, world.home.everyone, deny=VIEW_CHANNEL)
+    await world.bot.exchange(general, lambda: ada.ask(general, "what is kept?"), "kept: Biscuit")
+    server.places.overwrite(cellar, server.bot, allow=VIEW_CHANNEL)
+    await world.bot.exchange(general, lambda: ada.ask(general, "what is kept?"), "kept:")
+
+
 async def test_a_guild_whose_everyone_sees_nothing_any_more_has_no_public_channels(world: World) -> None:
     server, ada = world.server, world.ada
     club = server.guild("Closed club", channels=("general", "lounge"))

@@ -876,6 +876,26 @@ async def test_strangers_in_a_shared_channel(server: SlackServer, acme: Team, ge
     assert mention["event"]["user_team"] == other.id
     told = (await client.users_info(user=eve.id))["user"]
     assert (told["team_id"], told["is_stranger"]) == (other.id, True)
+    assert (await client.conversations_info(channel=general.id))["channel"]["is_ext_shared"] is True
+    server.places.unshare(general, other)
+    gone = server.delivered("channel_unshared")[0].event
+    assert (gone["previously_connected_team_id"], gone["is_ext_shared"]) == (other.id, False)
+    assert eve.id not in general.members
+    assert (await client.conversations_info(channel=general.id))["channel"]["is_ext_shared"] is False
+
+
+async def test_a_channel_that_turns_private_and_public_again(
+    server: SlackServer, general: Channel, client: AsyncWebClient
+) -> None:
+    server.places.make_private(general)
+    assert (await client.conversations_info(channel=general.id))["channel"]["is_private"] is True
+    server.places.make_public(general)
+    told = server.delivered("message")[-1].event
+    assert (told["subtype"], told["channel_type"]) == ("channel_convert_to_public", "channel")
+    assert (await client.conversations_info(channel=general.id))["channel"]["is_private"] is False
+    server.places.make_private(general)
+    server.places.remove_bot(general)
+    assert await refused(client.conversations_info(channel=general.id)) == "channel_not_found"
 
 
 # slack_sdk gives aiohttp's BasicAuth, which aiohttp 3.14 deprecates.

@@ -54,7 +54,7 @@ def test_places_and_keys() -> None:
     assert (place.external_id, place.parent, place.workspace, place.kind) == ("C1:1.0", "C1", "T1", "public")
     # Of an organisation's channel nobody knows who may read it, unless it says its workspace.
     org = Scope("", "E1", True)
-    assert place_of(org, "C1", None, "public", "").kind == "private"
+    assert place_of(org, "C1", None, "public", "").kind is None
     assert place_of(org, "C1", None, "public", "", "T2").workspace == "T2"
 
 

@@ -76,6 +76,8 @@ def channel_json(channel: Channel, bot: User) -> Json:
     if channel.is_thread:
         return body | _thread_fields(channel, bot)
     body |= {"topic": channel.topic, "position": 0, "parent_id": str(channel.parent.id) if channel.parent else None}
+    if not may(bot, channel, bot, VIEW_CHANNEL):
+        return body | _obfuscated(channel.guild)
     body["permission_overwrites"] = [
         {"id": str(target), "type": int(one.member), "allow": str(one.allow), "deny": str(one.deny)}
         for target, one in channel.overwrites.items()
@@ -83,6 +85,12 @@ def channel_json(channel: Channel, bot: User) -> Json:
     if channel.kind == FORUM:
         body |= {"available_tags": [], "default_reaction_emoji": None, "default_sort_order": None, "default_forum_layout": 0}
     return body
+
+
+def _obfuscated(guild: Guild) -> Json:
+    """What Discord shows of a channel that the bot may not see, since November 2026."""
+    everyone = {"id": str(guild.id), "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
+    return {"name": "___hidden___", "flags": 1 << 17, "topic": None, "last_message_id": None, "permission_overwrites": [everyone]}
 
 
 def thread_member_json(thread: Channel, user: User) -> Json:

@@ -14,7 +14,8 @@
 People (`Person`): say, ask, edit, delete, unfurl, react, file, open_home, look_at, open_assistant, press_stop, command, press, submit, close,
 join_team, change, set_dnd, join, leave; `thread=` takes a message; `ask(order="mention_first", event_ts_only=True)` picks how the twins come.
 Others: `server.bot_says(channel, text, webhook=...)`, `server.event(body, team)` for any event.
-Places (`server.places`): archive, unarchive, delete, rename, make_private, change_id, share, invite_bot, remove_bot, join, leave, install.
+Places (`server.places`): archive, unarchive, delete, rename, make_private, make_public, change_id, share, unshare, invite_bot, remove_bot,
+join, leave, install.
 Apps: `server.uninstall(team)`, `server.revoke(team)`, `server.oauth_code(team)`, `SlackServer(manifest=...)`, `server.another_app()` with
 `server.team(name, app=...)`. Grid: `server.enterprise(name)`.
 Faults: `server.faults` (status, error, rate_limit, bucket, lose_answer, cut, delay, hold, hang; by method such as "chat.postMessage", or "*",

@@ -108,6 +108,13 @@ class Places:
         text = "made this channel private. Now, it can only be viewed or joined by invitation."
         self._actions.create(channel, who, Draft(text, subtype="channel_convert_to_private"))
 
+    def make_public(self, channel: Channel, by: User | None = None) -> None:
+        """A private channel becomes public."""
+        channel.kind = "channel"
+        who = by or channel.creator or channel.user
+        text = "made this channel public. Any member of the workspace can see and join it."
+        self._actions.create(channel, who, Draft(text, subtype="channel_convert_to_public"))
+
     def change_id(self, channel: Channel) -> str:
         """The channel gets another id, as when it is shared; the old one is returned."""
         old = channel.id
@@ -125,6 +132,14 @@ class Places:
             channel.members[user.id] = user
         body = {"type": "channel_shared", "connected_team_id": team.id, "channel": channel.id, "event_ts": self._world.ts()}
         self._tell("channel_shared", channel, body)
+
+    def unshare(self, channel: Channel, team: Team) -> None:
+        """Another workspace goes out of a channel, with its people."""
+        channel.shared.remove(team)
+        for user in [one for one in channel.members.values() if one.team is team]:
+            del channel.members[user.id]
+        body = {"type": "channel_unshared", "previously_connected_team_id": team.id, "channel": channel.id}
+        self._tell("channel_unshared", channel, {**body, "is_ext_shared": bool(channel.shared), "event_ts": self._world.ts()})
 
     def user_changed(self, user: User) -> None:
         user.updated = int(time.time())
