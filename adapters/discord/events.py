@@ -32,14 +32,14 @@ class Events:
         self._ready = ready
         self._presences = Presences()
         self._inbound = Inbound(settings, bot, count)
-        self.catch_up = CatchUp(settings, bot, self._take, self._corrected, self._inbound.deleted)
+        self.catch_up = CatchUp(settings, bot, self._take, self._corrected, self._inbound.deleted, count)
 
     def register(self, client: discord.Client) -> None:
         """Have a client call these methods."""
         handlers: tuple[Callable[..., Coroutine[Any, Any, None]], ...] = (
             self.on_connect, self.on_ready, self.on_message, self.on_raw_message_edit, self.on_raw_message_delete,
             self.on_raw_bulk_message_delete, self.on_member_join, self.on_raw_member_remove, self.on_member_update,
-            self.on_guild_channel_update, self.on_guild_role_update, self.on_guild_join, self.on_guild_remove,
+            self.on_guild_channel_update, self.on_guild_role_update, self.on_guild_join, self.on_guild_remove, self.on_guild_available,
             self.on_online_in_guild, self.on_raw_presence_update, self.on_error,
         )  # fmt: skip
         for handler in handlers:
@@ -61,7 +61,7 @@ class Events:
             taken = True
         finally:
             if not taken:  # whatever the reason: it is read again
-                self.catch_up.missed(message.channel.id, message.id)
+                self.catch_up.missed(message)
 
     async def _corrected(self, message: discord.Message) -> None:
         if not message.author.bot:
@@ -79,7 +79,7 @@ class Events:
     async def on_ready(self) -> None:
         """The guilds are known."""
         if (client := self._client()) is not None:
-            self.catch_up.look_around(client)
+            self.catch_up.ready(client)
             self._ready(client)
             # What turned private, or public, while nobody listened.
             await self._places_changed(*(channel for guild in client.guilds for channel in guild.channels))
@@ -87,12 +87,13 @@ class Events:
     async def on_message(self, message: discord.Message) -> None:
         """Somebody wrote, or we did."""
         channel = message.channel.id
-        async with self._inbound.turnstile.through(channel):
-            client = self._client()
-            if self.catch_up.behind(channel) and client is not None:
-                await self.catch_up.channel(client, channel)
-            await self._take(message)
-            self.catch_up.handled(message)
+        with self.catch_up.at_work(message):
+            async with self._inbound.turnstile.through(channel):
+                client = self._client()
+                if self.catch_up.behind(message) and client is not None:
+                    await self.catch_up.channel(client, channel)
+                await self._take(message)
+                self.catch_up.handled(message)
 
     async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
         """Somebody edited; after the message itself was taken in."""
@@ -147,7 +148,12 @@ class Events:
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         """The bot is in a guild, perhaps again."""
+        self.catch_up.joined(guild)
         await self._bot.workspace_gone("discord", "", str(guild.id), gone=False)
+
+    async def on_guild_available(self, guild: discord.Guild) -> None:
+        """What is in a guild has become known, with a new session or after an outage of Discord's."""
+        self.catch_up.look_around(guild)
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         """The bot was removed; a guild that is only unavailable is another event."""

@@ -1,0 +1,104 @@
+"""A session that Discord does not resume: whatever was said meanwhile is answered once, in however many channels, however far back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from tests.scenarios.discord_bot import Bot, bot_on, echo
+from tests.servers.discord import Channel, DiscordServer, Guild, Person
+from tests.servers.model import ScriptedModel
+from tests.waiting import until
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+
+CROWD = 300
+HISTORY = "GET /channels/{channel_id}/messages"
+
+
+@dataclass(slots=True)
+class World:
+    """A bot whose sessions are lost, and many people who write it direct messages."""
+
+    server: DiscordServer
+    model: ScriptedModel
+    bot: Bot
+    home: Guild
+    crowd: list[Person]
+
+    @property
+    def ada(self) -> Person:
+        return self.crowd[0]
+
+    @asynccontextmanager
+    async def unheard(self) -> AsyncIterator[None]:
+        """What is said inside the block comes over no session; afterwards there is a new one."""
+        before = len(self.server.connections)
+        async with self.server.down("gateway"):
+            self.server.hub.forget_sessions()
+            yield
+        await self.server.wait_connected(before + 1, timeout=20)
+
+    def answered(self, text: str, people: list[Person] | None = None) -> list[int]:
+        """How often each of these people got an answer to a text."""
+        return [
+            sum(text in message.content.removeprefix("re: ").split(" | ") for message in self.server.messages(one.dm, self.server.bot))
+            for one in people or self.crowd
+        ]  # fmt: skip
+
+    def texts(self, channel: Channel) -> list[str]:
+        """What the bot said there."""
+        return [message.content for message in self.server.messages(channel, self.server.bot)]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world() -> AsyncIterator[World]:
+    async with DiscordServer() as server, ScriptedModel(policy=echo) as model:
+        home = server.guild("Home")
+        async with bot_on(server, model, DISCORD__SILENCE="3") as bot:
+            world = World(server, model, bot, home, [server.person(f"P{number}", home) for number in range(CROWD)])
+            for one in world.crowd:
+                one.say(text="hello")
+            await until(lambda: world.answered("hello") == [1] * CROWD, timeout=60, every=0.1)
+            yield world
+
+
+async def test_everybody_is_answered_once_however_many_wrote_and_whoever_wrote_again_before_they_were_read(world: World) -> None:
+    async with world.unheard():
+        for one in world.crowd:
+            one.say(text="unheard")
+    late = world.crowd[:20]
+    for one in late:
+        one.say(text="and again")
+    await until(lambda: all(world.answered("unheard")) and all(world.answered("and again", late)), timeout=60, every=0.1)
+    assert world.answered("unheard") == [1] * CROWD
+    assert world.answered("and again", late) == [1] * len(late)
+
+
+async def test_killed_while_it_catches_up_it_answers_everybody_once_afterwards(world: World) -> None:
+    before, wrote = len(world.server.requests_of(HISTORY)), world.crowd[::2]
+    async with world.unheard():
+        for one in wrote:
+            one.say(text="gone by")
+    late = wrote[:20]
+    for one in late:
+        one.say(text="once more")
+    await until(lambda: len(world.server.requests_of(HISTORY)) > before + 60, timeout=20)
+    await world.bot.kill()
+    assert not all(world.answered("gone by", wrote)), "killed in the middle"
+    await world.bot.start()
+    await until(lambda: all(world.answered("gone by", wrote)) and all(world.answered("once more", late)), timeout=60, every=0.1)
+    assert world.answered("gone by", wrote) == [1] * len(wrote)
+    assert world.answered("once more", late) == [1] * len(late)
+
+
+async def test_a_mention_in_a_channel_new_to_the_bot_is_found_though_another_came_first(world: World) -> None:
+    attic = world.server.channel(world.home, "attic")
+    async with world.unheard():
+        world.ada.ask(attic, "first")
+    world.ada.ask(attic, "second")
+    await until(lambda: " | ".join(world.texts(attic)).replace("re: ", "").split(" | ") == ["first", "second"], timeout=30)
