@@ -261,7 +261,7 @@ class Discord(Section):
     streaming: bool = False
     on_delete: Literal["erase", "mark"] = "erase"
     catch_up_hours: Annotated[float, Field(gt=0, le=720, allow_inf_nan=False)] = 24
-    catch_up_messages: Annotated[int, Field(ge=0, le=1000)] = 100
+    catch_up_messages: Annotated[int, Field(ge=0, le=10_000)] = 1000
     join_channels: Ids = ()
     login_events: bool = False
     sharded: bool = False

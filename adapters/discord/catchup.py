@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import discord
 
@@ -23,6 +24,8 @@ from adapters.discord.settings import Settings
 
 log = logging.getLogger(__name__)
 
+PAGE = 100
+"""The most messages that Discord gives at once."""
 AT_ONCE = 5
 PER_SECOND = 25
 """How many channels are begun in a second: half of what Discord allows a bot in all, so that replies have room."""
@@ -32,6 +35,14 @@ ROUND = int(PER_SECOND * AGAIN)
 """How many channels are read before it is asked which are the most urgent now."""
 MARGIN = 300_000 << 22
 """Five minutes in snowflakes: Discord's servers, and the shards, do not tell of messages in the exact order of their ids."""
+
+
+class Past(NamedTuple):
+    """The newest part of a channel's history, newest first. `whole`: there is nothing before; `more`: at the bound of messages was more."""
+
+    messages: list[discord.Message]
+    whole: bool = False
+    more: bool = False
 
 
 class CatchUp:
@@ -113,6 +124,7 @@ class CatchUp:
 
     def new_session(self) -> None:
         """Whatever was sent since the last dispatch was not heard."""
+        self._heard = self._heard or discord.utils.time_snowflake(datetime.now(UTC))  # the first session of all
         if self._limit:
             self._advance()
             self._session += 1
@@ -144,7 +156,7 @@ class CatchUp:
         self._wake.set()
 
     def _open(self, channel: int, guild: int) -> None:
-        if self._heard and self._limit:
+        if self._limit:
             self._marks[channel], self._guilds[channel] = self._horizon, guild
             self._stale[channel] = self._session
 
@@ -201,21 +213,45 @@ class CatchUp:
             return
         where = self._where(client, guild, channel)
         if where is not None:
+            heard = max(self._marks[channel], self._heard)
             try:
-                found = [one async for one in where.history(limit=self._limit)]
+                past = await self._past(where, channel, heard)
             except (discord.Forbidden, discord.NotFound):
-                found = []
+                past = Past([])
             else:
-                await self._compare(where, channel, found)
-            await self._take_up(channel, found)
+                await self._compare(where, channel, past)
+            await self._take_up(channel, past)
+            self._tell(channel, past, heard)
         if self._stale.get(channel) == session:  # else there was another gap meanwhile
             del self._stale[channel]
             del self._tries[channel]
 
-    async def _take_up(self, channel: int, found: list[discord.Message]) -> None:
-        """Take in what was missed, oldest first; `found` is newest first."""
+    async def _past(self, where: discord.abc.Messageable, channel: int, heard: int) -> Past:
+        """A page of a channel's history at least, and on to what is known or to one of the operator's bounds."""
+        messages: list[discord.Message] = []
         after = max(self._marks[channel], self._cutoff())
-        missed = [message for message in reversed(found) if message.id > after]
+        async for message in where.history(limit=self._limit + 1):  # asks for a page when it is come to
+            if len(messages) == self._limit:
+                return Past(messages, more=message.id > heard)
+            messages.append(message)
+            if message.id <= after and len(messages) % PAGE == 0:
+                return Past(messages)
+        return Past(messages, whole=True)
+
+    def _tell(self, channel: int, past: Past, heard: int) -> None:
+        """Of what was missed beyond the operator's bounds, which nobody answers."""
+        cutoff = self._cutoff()
+        if old := sum(heard < message.id <= cutoff for message in past.messages):
+            self._count("discord_missed_too_old")
+            log.warning("channel %d: %d or more messages were missed longer ago than discord.catch_up_hours", channel, old)
+        if past.more:
+            self._count("discord_missed_too_many")
+            log.warning("channel %d: more messages were missed than discord.catch_up_messages (%d)", channel, self._limit)
+
+    async def _take_up(self, channel: int, past: Past) -> None:
+        """Take in what was missed, oldest first."""
+        after = max(self._marks[channel], self._cutoff())
+        missed = [message for message in reversed(past.messages) if message.id > after]
         for message in missed:
             await self._take(message)
             self._marks[channel] = message.id
@@ -223,19 +259,19 @@ class CatchUp:
         if missed:
             log.info("caught up %d messages of channel %d", len(missed), channel)
 
-    async def _compare(self, where: discord.abc.Messageable, channel: int, found: list[discord.Message]) -> None:
-        """What is kept of the channel with the newest part of its history, newest first."""
+    async def _compare(self, where: discord.abc.Messageable, channel: int, past: Past) -> None:
+        """What is kept of the channel with what was read of its history."""
         if not _sees_history(where):
             return  # Discord shows an empty one then
         kept = await self._bot.kept(PlaceOf(PLATFORM, "", "", str(channel), "private"), self._limit)
         known = {int(one) for one in kept if one.isdecimal()}
-        oldest = found[-1].id if len(found) >= self._limit else 0
-        gone = {one for one in known if one >= oldest} - {message.id for message in found}
+        oldest = 0 if past.whole else min((message.id for message in past.messages), default=0)
+        gone = {one for one in known if one >= oldest} - {message.id for message in past.messages}
         if gone:
             log.info("%d messages of a channel were deleted meanwhile", len(gone))
             await self._deleted(channel, gone)
         recently = datetime.now(UTC) - self._age
-        for message in found:
+        for message in past.messages:
             if message.id in known and message.edited_at is not None and message.edited_at > recently and message.content:
                 await self._corrected(message)
 

@@ -61,39 +61,49 @@ async def world() -> AsyncIterator[World]:
         home = server.guild("Home")
         async with bot_on(server, model, DISCORD__SILENCE="3") as bot:
             world = World(server, model, bot, home, [server.person(f"P{number}", home) for number in range(CROWD)])
-            for one in world.crowd:
-                one.say(text="hello")
-            await until(lambda: world.answered("hello") == [1] * CROWD, timeout=60, every=0.1)
             yield world
 
 
-async def test_everybody_is_answered_once_however_many_wrote_and_whoever_wrote_again_before_they_were_read(world: World) -> None:
-    async with world.unheard():
-        for one in world.crowd:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def crowded(world: World) -> World:
+    """Everybody has talked with the bot."""
+    for one in world.crowd:
+        one.say(text="hello")
+    await until(lambda: world.answered("hello") == [1] * CROWD, timeout=60, every=0.1)
+    return world
+
+
+async def test_everybody_is_answered_once_however_many_wrote_and_whoever_wrote_again_before_they_were_read(
+    crowded: World,
+) -> None:
+    async with crowded.unheard():
+        for one in crowded.crowd:
             one.say(text="unheard")
-    late = world.crowd[:20]
+    late = crowded.crowd[:20]
     for one in late:
         one.say(text="and again")
-    await until(lambda: all(world.answered("unheard")) and all(world.answered("and again", late)), timeout=60, every=0.1)
-    assert world.answered("unheard") == [1] * CROWD
-    assert world.answered("and again", late) == [1] * len(late)
+    await until(lambda: all(crowded.answered("unheard")) and all(crowded.answered("and again", late)), timeout=60, every=0.1)
+    assert crowded.answered("unheard") == [1] * CROWD
+    assert crowded.answered("and again", late) == [1] * len(late)
 
 
-async def test_killed_while_it_catches_up_it_answers_everybody_once_afterwards(world: World) -> None:
-    before, wrote = len(world.server.requests_of(HISTORY)), world.crowd[::2]
-    async with world.unheard():
+async def test_killed_while_it_catches_up_it_answers_everybody_once_afterwards(crowded: World) -> None:
+    before, wrote = len(crowded.server.requests_of(HISTORY)), crowded.crowd[::2]
+    async with crowded.unheard():
         for one in wrote:
             one.say(text="gone by")
     late = wrote[:20]
     for one in late:
         one.say(text="once more")
-    await until(lambda: len(world.server.requests_of(HISTORY)) > before + 60, timeout=20)
-    await world.bot.kill()
-    assert not all(world.answered("gone by", wrote)), "killed in the middle"
-    await world.bot.start()
-    await until(lambda: all(world.answered("gone by", wrote)) and all(world.answered("once more", late)), timeout=60, every=0.1)
-    assert world.answered("gone by", wrote) == [1] * len(wrote)
-    assert world.answered("once more", late) == [1] * len(late)
+    await until(lambda: len(crowded.server.requests_of(HISTORY)) > before + 60, timeout=20)
+    await crowded.bot.kill()
+    assert not all(crowded.answered("gone by", wrote)), "killed in the middle"
+    await crowded.bot.start()
+    await until(
+        lambda: all(crowded.answered("gone by", wrote)) and all(crowded.answered("once more", late)), timeout=60, every=0.1
+    )
+    assert crowded.answered("gone by", wrote) == [1] * len(wrote)
+    assert crowded.answered("once more", late) == [1] * len(late)
 
 
 async def test_a_mention_in_a_channel_new_to_the_bot_is_found_though_another_came_first(world: World) -> None:
@@ -102,3 +112,13 @@ async def test_a_mention_in_a_channel_new_to_the_bot_is_found_though_another_cam
         world.ada.ask(attic, "first")
     world.ada.ask(attic, "second")
     await until(lambda: " | ".join(world.texts(attic)).replace("re: ", "").split(" | ") == ["first", "second"], timeout=30)
+
+
+async def test_a_mention_behind_a_long_gap_is_found(world: World) -> None:
+    hall, ben = world.server.channel(world.home, "hall"), world.crowd[1]
+    await world.bot.exchange(hall, lambda: world.ada.ask(hall, "before"), "re: before")
+    async with world.unheard():
+        world.ada.ask(hall, "long ago")
+        for number in range(249):
+            ben.say(hall, f"chatter {number}")
+    await until(lambda: world.texts(hall) == ["re: before", "re: long ago"], timeout=30)
