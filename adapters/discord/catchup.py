@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -33,6 +34,8 @@ AGAIN = 4.0
 """Seconds until a channel whose history could not be read is tried again."""
 ROUND = int(PER_SECOND * AGAIN)
 """How many channels are read before it is asked which are the most urgent now."""
+REFUSALS, REFUSED_FOR = 100, 600.0
+"""The most refusals in so many seconds; after 10,000 in ten minutes Discord bans the address. Nothing more is read meanwhile."""
 MARGIN = 300_000 << 22
 """Five minutes in snowflakes: Discord's servers, and the shards, do not tell of messages in the exact order of their ids."""
 
@@ -67,6 +70,8 @@ class CatchUp:
         self._guilds: dict[int, int] = {}  # of each channel with a mark; 0: a direct message
         self._stale: dict[int, int] = {}  # channels with a gap, and since which session
         self._tries: Counter[int] = Counter()
+        self._refused: set[int] = set()  # channels that were asked for in vain; until somebody writes there
+        self._refusals: deque[float] = deque(maxlen=REFUSALS)
         self._session = 0
         self._looked: set[int] = set()  # guilds whose channels are known in this session
         self._listing = False
@@ -110,6 +115,7 @@ class CatchUp:
     def behind(self, message: discord.Message) -> bool:
         """Whether a message's channel has to be caught up before it."""
         channel, guild = message.channel.id, message.guild.id if message.guild else 0
+        self._refused.discard(channel)
         # Direct messages are told of by nobody, a guild's channels when the guild becomes known.
         if channel not in self._marks and guild not in self._looked:
             self._open(channel, guild)
@@ -187,6 +193,8 @@ class CatchUp:
 
     def _next(self) -> list[int]:
         """The channels to read now: those with the newest messages first, and first those that were not tried before."""
+        if len(self._refusals) == REFUSALS and time.monotonic() - self._refusals[0] < REFUSED_FOR:
+            return []
         waiting = sorted(self._stale, key=lambda channel: (self._tries[channel], -self._marks[channel]))[:ROUND]
         self._tries.update(waiting)
         return waiting
@@ -213,18 +221,28 @@ class CatchUp:
             return
         where = self._where(client, guild, channel)
         if where is not None:
-            heard = max(self._marks[channel], self._heard)
-            try:
-                past = await self._past(where, channel, heard)
-            except (discord.Forbidden, discord.NotFound):
-                past = Past([])
-            else:
-                await self._compare(where, channel, past)
-            await self._take_up(channel, past)
-            self._tell(channel, past, heard)
+            await self._read(where, channel)
         if self._stale.get(channel) == session:  # else there was another gap meanwhile
             del self._stale[channel]
             del self._tries[channel]
+
+    async def _read(self, where: discord.abc.Messageable, channel: int) -> None:
+        heard = max(self._marks[channel], self._heard)
+        try:
+            past = await self._past(where, channel, heard)
+        except (discord.Forbidden, discord.NotFound) as refused:
+            self._refused.add(channel)
+            if refused.status == 403:
+                self._refusals.append(time.monotonic())
+            return self._unreadable(channel, f"Discord refuses with {refused.code}")
+        await self._compare(channel, past)
+        await self._take_up(channel, past)
+        self._tell(channel, past, heard)
+        return None
+
+    def _unreadable(self, channel: int, why: str) -> None:
+        self._count("discord_missed_unreadable")
+        log.info("channel %d: what was missed there cannot be read: %s", channel, why)
 
     async def _past(self, where: discord.abc.Messageable, channel: int, heard: int) -> Past:
         """A page of a channel's history at least, and on to what is known or to one of the operator's bounds."""
@@ -259,10 +277,8 @@ class CatchUp:
         if missed:
             log.info("caught up %d messages of channel %d", len(missed), channel)
 
-    async def _compare(self, where: discord.abc.Messageable, channel: int, past: Past) -> None:
+    async def _compare(self, channel: int, past: Past) -> None:
         """What is kept of the channel with what was read of its history."""
-        if not _sees_history(where):
-            return  # Discord shows an empty one then
         kept = await self._bot.kept(PlaceOf(PLATFORM, "", "", str(channel), "private"), self._limit)
         known = {int(one) for one in kept if one.isdecimal()}
         oldest = 0 if past.whole else min((message.id for message in past.messages), default=0)
@@ -276,17 +292,30 @@ class CatchUp:
                 await self._corrected(message)
 
     def _where(self, client: discord.Client, guild: discord.Guild | None, channel: int) -> discord.abc.Messageable | None:
-        """The channel; None where there is nothing to read any more."""
+        """The channel; None where there is nothing to read, or where asking would be refused."""
+        if channel in self._refused:
+            return None
         if not self._guilds[channel]:
             return client.get_partial_messageable(channel, type=discord.ChannelType.private)
         found = guild.get_channel_or_thread(channel) if guild is not None else None
-        return found if isinstance(found, discord.abc.Messageable) else None
+        if not isinstance(found, discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread) or not _seen(
+            found
+        ):
+            return None
+        if not found.permissions_for(found.guild.me).read_message_history:
+            self._unreadable(channel, "the bot lacks the permission to read message history")  # Discord shows an empty one
+            return None
+        return found
 
     def _cutoff(self) -> int:
         return discord.utils.time_snowflake(datetime.now(UTC) - self._age)
 
 
-def _sees_history(where: discord.abc.Messageable) -> bool:
-    if isinstance(where, discord.TextChannel | discord.Thread | discord.VoiceChannel | discord.StageChannel):
-        return where.permissions_for(where.guild.me).read_message_history
-    return True
+def _seen(channel: discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread) -> bool:
+    """Whether the bot sees a channel; of those it does not, Discord tells, too."""
+    may = channel.permissions_for(channel.guild.me)
+    if isinstance(channel, discord.VoiceChannel | discord.StageChannel):
+        return may.view_channel and may.connect
+    if isinstance(channel, discord.Thread) and channel.is_private():
+        return may.view_channel and (channel.me is not None or may.manage_threads)
+    return may.view_channel

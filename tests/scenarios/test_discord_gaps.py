@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from tests.scenarios.discord_bot import Bot, bot_on, echo
 from tests.servers.discord import Channel, DiscordServer, Guild, Person
+from tests.servers.discord.permissions import VIEW_CHANNEL
 from tests.servers.model import ScriptedModel
 from tests.waiting import until
 
@@ -122,3 +123,18 @@ async def test_a_mention_behind_a_long_gap_is_found(world: World) -> None:
         for number in range(249):
             ben.say(hall, f"chatter {number}")
     await until(lambda: world.texts(hall) == ["re: before", "re: long ago"], timeout=30)
+
+
+async def test_channels_that_the_bot_may_not_see_are_not_asked_for(world: World) -> None:
+    cellars = [world.server.channel(world.home, f"cellar-{number}", private_to=[world.ada]) for number in range(40)]
+    for cellar in cellars:
+        world.server.places.overwrite(cellar, world.server.bot, deny=VIEW_CHANNEL)
+    porch = world.server.channel(world.home, "porch")
+    before = len(world.server.requests)
+    async with world.unheard():
+        for cellar in cellars:
+            world.ada.say(cellar, "between us")
+        world.ada.ask(porch, "are you there?")
+    await until(lambda: world.texts(porch) == ["re: are you there?"], timeout=30)
+    refused = [one for one in world.server.requests[before:] if one.status in (401, 403, 429)]
+    assert len(refused) <= 2, [one.path for one in refused]

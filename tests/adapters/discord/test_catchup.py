@@ -15,6 +15,7 @@ from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.settings import Settings
 from tests.adapters.contract import Recorder, running
 from tests.servers.discord import Channel, DiscordServer
+from tests.servers.discord.permissions import READ_MESSAGE_HISTORY, VIEW_CHANNEL
 from tests.waiting import until
 
 HISTORY = "GET /channels/{channel_id}/messages"
@@ -114,3 +115,24 @@ async def test_nothing_counts_as_heard_while_a_channel_could_not_be_read(world: 
         world.server.faults.clear()
         await until(lambda: int(world.bot.heard_until or 0) > missed.id, timeout=20)
         assert world.texts() == ["live", "missed"]
+
+
+async def test_what_may_not_be_read_is_not_asked_for_and_what_is_refused_is_asked_for_once(world: World) -> None:
+    server, ada = world.server, world.server.person("Ada", *world.server.world.guilds.values())
+    home = next(iter(server.world.guilds.values()))
+    shut, mute = server.channel(home, "shut"), server.channel(home, "mute")
+    private = ada.thread(server.channel(home, "yard"), "private", private=True)
+    world.heard(shut, mute, private, ada.dm)
+    server.places.overwrite(shut, server.bot, deny=VIEW_CHANNEL)
+    server.places.overwrite(mute, server.bot, deny=READ_MESSAGE_HISTORY)
+    for where in (shut, mute, private):
+        ada.say(where, "between us")
+    server.faults.error(HISTORY, 403, 50001, times=100)
+    async with world.started():
+        await until(lambda: world.counted["discord_missed_unreadable"] == 2, timeout=20)
+        assert [one.params["channel_id"] for one in server.requests_of(HISTORY)] == [str(ada.dm.id)]
+        server.hub.invalidate()
+        again = len(server.connections) + 1
+        await server.wait_connected(again, timeout=20)
+        await until(lambda: world.counted["discord_missed_unreadable"] == 3, timeout=20)
+    assert len(server.requests_of(HISTORY)) == 1
