@@ -165,7 +165,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest message that was taken in of a channel; `workspace` is empty for a direct message."""
+    """A channel that is known and the newest message kept of it (empty: none); `workspace` is empty for a direct message."""
 
     channel: str
     workspace: str
@@ -186,8 +186,16 @@ class Bot(Protocol):
         """
         ...
 
-    async def newest(self, platform: str, since: datetime) -> Sequence[Newest]:
-        """The newest message taken in of each channel in which one was since then: from where to catch up after an absence."""
+    async def heard(self, platform: str) -> str | None:
+        """Up to which message everything on a platform was dealt with: from where to catch up after an absence; None: not known."""
+        ...
+
+    async def hear(self, platform: str, message_id: str) -> None:
+        """Everything on a platform up to a message was dealt with, taken in or not; earlier ones than said before change nothing."""
+        ...
+
+    async def newest(self, platform: str) -> Sequence[Newest]:
+        """Every channel of a platform that is known, those with the newest messages first."""
         ...
 
     async def changed(self, changed: Changed) -> None:

@@ -71,9 +71,10 @@ class Discord(Section):
     """What happens when a message is deleted on Discord. `erase` removes the message and everything derived from it from all memory,
     including quotes in other people's memory; `mark` keeps it, marked as deleted."""
     catch_up_hours: Annotated[float, Field(gt=0, le=720, allow_inf_nan=False)] = 24
-    """How far back channels are searched for missed messages after a crash or a lost session, in hours."""
-    catch_up_messages: Annotated[int, Field(ge=0, le=1000)] = 100
-    """How many messages of one channel are searched for that. 0: no catching up."""
+    """How far back channels are searched for missed messages after a crash or a lost session, in hours. What is older is logged by
+    channel id."""
+    catch_up_messages: Annotated[int, Field(ge=0, le=10_000)] = 1000
+    """How many messages of one channel are searched for that; what lies beyond is logged by channel id. 0: no catching up."""
     join_channels: Ids = ()
     """Ids of channels in which the bot notices people who join the server. Empty: joining causes no event. Needs `discord.members`.
     """

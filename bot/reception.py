@@ -14,10 +14,23 @@ def _named(person: Person) -> tuple[str, str, str]:
     return clean(person.platform), clean(person.realm), clean(person.user_id)
 
 
-async def newest(db: Database, platform: str, since: datetime) -> list[Newest]:
-    """The newest message taken in of each channel of a platform."""
+async def heard(db: Database, platform: str) -> str | None:
+    """Up to which message everything on a platform was dealt with; None: not known."""
     async with db.bare() as connection:
-        cursor = await connection.execute("SELECT * FROM newest_messages(%s, %s)", (platform, since))
+        found: str | None = await value(connection, "SELECT heard_until(%s)", (platform,))
+    return found
+
+
+async def hear(db: Database, platform: str, message_id: str) -> None:
+    """Everything up to a message was dealt with."""
+    async with db.bare() as connection:
+        await connection.execute("SELECT hear_until(%s, %s)", (platform, message_id))
+
+
+async def newest(db: Database, platform: str) -> list[Newest]:
+    """The channels of a platform that are known, those with the newest messages first."""
+    async with db.bare() as connection:
+        cursor = await connection.execute("SELECT * FROM newest_messages(%s)", (platform,))
         return [Newest(row["channel"], row["workspace"], row["message_id"]) for row in await cursor.fetchall()]
 
 

@@ -149,10 +149,17 @@ class Runtime:
             INTAKE_PATIENCE,
         )
 
-    async def newest(self, platform: str, since: datetime) -> list[Newest]:
-        """The newest message taken in of each channel of a platform."""
+    async def heard(self, platform: str) -> str | None:
+        """Up to which message everything on a platform was dealt with."""
+        return await patiently(lambda: reception.heard(self._services.db, platform), INTAKE_PATIENCE)
 
-        return await patiently(lambda: reception.newest(self._services.db, platform, since), INTAKE_PATIENCE)
+    async def hear(self, platform: str, message_id: str) -> None:
+        """Everything up to a message was dealt with."""
+        await patiently(lambda: reception.hear(self._services.db, platform, message_id), INTAKE_PATIENCE)
+
+    async def newest(self, platform: str) -> list[Newest]:
+        """The channels of a platform that are known, those with the newest messages first."""
+        return await patiently(lambda: reception.newest(self._services.db, platform), INTAKE_PATIENCE)
 
     async def kept(self, place: PlaceOf, limit: int) -> Sequence[str]:
         """The newest messages of a place that are kept or quoted anywhere."""

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import discord
@@ -25,8 +24,6 @@ log = logging.getLogger(__name__)
 
 EDIT_EVERY = 1.2
 """Seconds between two edits of a message that grows; Discord allows about five in five seconds in a channel."""
-KNOWN_FOR = timedelta(days=30)
-"""How far back a channel counts as one that the bot is in."""
 
 
 class Unheard(Exception):
@@ -70,7 +67,7 @@ class DiscordAdapter:
     async def run(self, bot: Bot) -> None:
         """Take events in until cancelled, or until Discord refuses for good."""
         events = Events(self._settings, bot, self._outbound, self._client, self._count, self._ready)
-        events.catch_up.load(await bot.newest(PLATFORM, datetime.now(UTC) - KNOWN_FOR))
+        await events.catch_up.load()
         commands = Commands(bot, self._count)
         trees: dict[discord.Client, discord.app_commands.CommandTree[discord.Client]] = {}
 

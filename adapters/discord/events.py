@@ -35,14 +35,14 @@ class Events:
         self._presences = Presences()
         self._inbound = Inbound(settings, bot, count)
         self._compared = asyncio.Event()
-        self.catch_up = CatchUp(settings, bot, self._take, self._corrected, self._inbound.deleted)
+        self.catch_up = CatchUp(settings, bot, self._take, self._corrected, self._inbound.deleted, count)
 
     def register(self, client: discord.Client) -> None:
         """Have a client call these methods."""
         handlers: tuple[Callable[..., Coroutine[Any, Any, None]], ...] = (
             self.on_connect, self.on_ready, self.on_message, self.on_raw_message_edit, self.on_raw_message_delete,
             self.on_raw_bulk_message_delete, self.on_member_join, self.on_raw_member_remove, self.on_member_update,
-            self.on_guild_channel_update, self.on_guild_role_update, self.on_guild_join, self.on_guild_remove,
+            self.on_guild_channel_update, self.on_guild_role_update, self.on_guild_join, self.on_guild_remove, self.on_guild_available,
             self.on_online_in_guild, self.on_raw_presence_update, self.on_error,
         )  # fmt: skip
         for handler in handlers:
@@ -65,7 +65,7 @@ class Events:
             taken = True
         finally:
             if not taken:  # whatever the reason: it is read again
-                self.catch_up.missed(message.channel.id, message.id)
+                self.catch_up.missed(message)
 
     async def _corrected(self, message: discord.Message) -> None:
         if not message.author.bot:
@@ -94,19 +94,20 @@ class Events:
             await compare(self._bot, PLATFORM, look)
         finally:
             self._compared.set()
-        self.catch_up.look_around(client)
+        self.catch_up.ready(client)
         self._ready(client)
 
     async def on_message(self, message: discord.Message) -> None:
         """Somebody wrote, or we did. No message before it is known which channels turned private while nobody listened."""
-        await self._compared.wait()
         channel = message.channel.id
-        async with self._inbound.turnstile.through(channel):
-            client = self._client()
-            if self.catch_up.behind(channel) and client is not None:
-                await self.catch_up.channel(client, channel)
-            await self._take(message)
-            self.catch_up.handled(message)
+        with self.catch_up.at_work(message):
+            await self._compared.wait()
+            async with self._inbound.turnstile.through(channel):
+                client = self._client()
+                if self.catch_up.behind(message) and client is not None:
+                    await self.catch_up.channel(client, channel)
+                await self._take(message)
+                self.catch_up.handled(message)
 
     async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
         """Somebody edited; after the message itself was taken in."""
@@ -163,7 +164,12 @@ class Events:
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         """The bot is in a guild, perhaps again."""
+        self.catch_up.joined(guild)
         await self._bot.workspace_gone("discord", "", str(guild.id), gone=False)
+
+    async def on_guild_available(self, guild: discord.Guild) -> None:
+        """What is in a guild has become known, with a new session or after an outage of Discord's."""
+        self.catch_up.look_around(guild)
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         """The bot was removed; a guild that is only unavailable is another event."""

@@ -32,7 +32,7 @@ class Settings:
     streaming: bool = False
     mark_deleted: bool = False
     catch_up_hours: float = 24
-    catch_up_messages: int = 100
+    catch_up_messages: int = 1000
     join_channels: frozenset[str] = frozenset()
     login_events: bool = False
     silence: float = 60

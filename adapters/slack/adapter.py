@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import aiohttp
 from slack_sdk.errors import SlackApiError
@@ -34,8 +34,6 @@ __all__ = ["Refused", "SlackAdapter", "Slash", "Vault"]
 
 log = logging.getLogger(__name__)
 
-KNOWN_FOR = timedelta(days=90)
-"""How far back threads count as those that the bot takes part in."""
 GRACE = 3.0
 """Seconds that what is under way gets at the end."""
 FIRST = 1.0
@@ -131,7 +129,7 @@ class SlackAdapter:
             self._ears, looks,
         )  # fmt: skip
         self._inbound = inbound
-        for known in await bot.newest(PLATFORM, datetime.now(UTC) - KNOWN_FOR):
+        for known in reversed(await bot.newest(PLATFORM)):  # the newest last: what is followed first is forgotten first
             channel, thread = parted(known.channel)
             self._workspaces.load([(channel, known.workspace)])
             if thread:

@@ -24,6 +24,7 @@ class Recorder:
     changes: list[Changed] = field(default_factory=list)
     newest_known: tuple[Newest, ...] = ()
     channels_known: tuple[PlaceOf, ...] = ()
+    heard_until: str | None = None
     told: list[tuple[object, ...]] = field(default_factory=list)
 
     async def receive(self, incoming: Incoming) -> bool:
@@ -38,7 +39,13 @@ class Recorder:
         self.commands.append((person, place, line))
         return Answer("This is help.")
 
-    async def newest(self, platform: str, since: datetime) -> Sequence[Newest]:
+    async def heard(self, platform: str) -> str | None:
+        return self.heard_until
+
+    async def hear(self, platform: str, message_id: str) -> None:
+        self.heard_until = message_id
+
+    async def newest(self, platform: str) -> Sequence[Newest]:
         return self.newest_known
 
     async def changed(self, changed: Changed) -> None:

@@ -14,7 +14,6 @@ import termios
 import textwrap
 import time
 from collections.abc import Iterator
-from datetime import datetime
 
 import pytest
 
@@ -95,7 +94,13 @@ class Bot:
         assert (person, place) == (ADA, PlaceOf("console", "", "", "ada", "direct"))
         return {"/do": Answer("commanded"), "/silent": Answer("")}.get(line)
 
-    async def newest(self, platform: str, since: datetime) -> list[Newest]:
+    async def heard(self, platform: str) -> str | None:
+        raise AssertionError("a terminal has nothing to catch up")
+
+    async def hear(self, platform: str, message_id: str) -> None:
+        raise AssertionError("a terminal has nothing to catch up")
+
+    async def newest(self, platform: str) -> list[Newest]:
         raise AssertionError("a terminal has nothing to catch up")
 
     async def changed(self, changed: Changed) -> None:

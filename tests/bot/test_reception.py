@@ -98,3 +98,26 @@ async def test_pictures_leave_the_database_with_the_end_of_their_turn(engine: Wo
         async with turns.step(engine.db, claim, now=engine.at, finish=state):  # type: ignore[arg-type]
             pass
         assert await engine.one("SELECT payload ? 'images' FROM events WHERE id = %s", accepted.event_id) is (number == 1)
+
+
+async def test_up_to_where_a_platform_was_heard_never_goes_back(engine: World) -> None:
+    assert await reception.heard(engine.db, "test") is None
+    for message, heard in (("99", "99"), ("101", "101"), ("100", "101"), ("20", "101")):
+        await reception.hear(engine.db, "test", message)
+        assert await reception.heard(engine.db, "test") == heard
+    assert await reception.heard(engine.db, "other") is None
+
+
+async def test_every_place_is_known_however_old_the_newest_first(engine: World) -> None:
+    for number, (name, message) in enumerate((("hall", "98"), ("shed", "99"), ("attic", "100"), ("yard", ""))):
+        agent = (await engine.say("x", f"person {number}", where=place(name, "public"), message_id=message or None)).agent
+        async with turns.step(engine.db, await engine.claim(agent), now=engine.at, finish="done") as step:
+            if message:
+                await step.connection.execute(
+                    """INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, platform_id,
+                         searchable, created_at) SELECT agent_id, id, place_id, 'public', 1, 'user', 'message', 'x', %s, true, '2001-01-01'
+                       FROM conversations""",
+                    (message,),
+                )
+    known = await reception.newest(engine.db, "test")
+    assert [(one.channel, one.message_id) for one in known] == [("attic", "100"), ("shed", "99"), ("hall", "98"), ("yard", "")]

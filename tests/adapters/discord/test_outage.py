@@ -33,7 +33,13 @@ HISTORY = "GET /channels/{channel_id}/messages"
 class Nobody:
     """The bot's other side, which is not the subject here."""
 
-    async def newest(self, platform: str, since: datetime) -> Sequence[Newest]:
+    async def heard(self, platform: str) -> str | None:
+        return None
+
+    async def hear(self, platform: str, message_id: str) -> None:
+        pass
+
+    async def newest(self, platform: str) -> Sequence[Newest]:
         return ()
 
     async def receive(self, incoming: Any) -> bool:

@@ -102,6 +102,7 @@ class Faults:
     def __init__(self) -> None:
         self._faults: list[Fault] = []
         self._buckets: list[Bucket] = []
+        self._all: Bucket | None = None
 
     def add(self, route: str, effect: Effect, times: int = 1, where: Callable[[Request], bool] | None = None) -> None:
         self._faults.append(Fault(route, effect, times, where))
@@ -109,6 +110,7 @@ class Faults:
     def clear(self) -> None:
         self._faults.clear()
         self._buckets.clear()
+        self._all = None
 
     def status(self, route: str, status: int, times: int = 1, where: Callable[[Request], bool] | None = None) -> None:
         """500, 502, 503 and the like, with the plain text a proxy gives."""
@@ -143,6 +145,10 @@ class Faults:
         """A real limit with its headers, answered 429 when it is exceeded."""
         self._buckets.append(Bucket(route, limit, per))
 
+    def limit_all(self, limit: int = 50, per: float = 1.0) -> None:
+        """Discord's limit on all of a bot's requests together; without it nothing but the routes' buckets is enforced."""
+        self._all = Bucket("*", limit, per)
+
     def lose_answer(self, route: str, times: int = 1, where: Callable[[Request], bool] | None = None) -> None:
         """Carried out, but the connection breaks before the answer: the message exists and the bot does not know."""
         self.add(route, Cut(after=True), times, where)
@@ -171,6 +177,13 @@ class Faults:
 
     def limited(self, request: Request) -> tuple[dict[str, str], Answer | None]:
         """The headers of the route's bucket, and the 429 when it is empty."""
+        if self._all is not None:
+            began, used = self._all.used.get("", (request.at, 0))
+            if request.at - began >= self._all.per:
+                began, used = request.at, 0
+            self._all.used[""] = (began, used + 1)
+            if used >= self._all.limit:
+                return {}, too_many(self._all.per - (request.at - began), "global", via=True)
         bucket = next((one for one in self._buckets if one.route == request.route), None)
         if bucket is None:
             return {}, None

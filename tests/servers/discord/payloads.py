@@ -153,7 +153,8 @@ def guild_create_json(guild: Guild, world: World, held: int, large_threshold: in
         "member_count": len(guild.members),
         "members": [member_json(member) for member in dict.fromkeys(members)],
         "presences": presences,
-        "channels": [channel_json(channel, world.bot) for channel in visible if not channel.is_thread],
+        # Discord tells of channels that the bot cannot see, too, though of none of their threads.
+        "channels": [channel_json(channel, world.bot) for channel in guild.channels.values() if not channel.is_thread],
         "threads": [channel_json(thread, world.bot) for thread in visible if thread.is_thread and not thread.archived],
         "voice_states": [],
         "stage_instances": [],
