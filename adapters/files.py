@@ -10,14 +10,64 @@ from pathlib import PurePosixPath
 READ_AT_ONCE = 4
 """Files of one message that are read; the others are described."""
 _TEXT_TYPES = frozenset(
-    ("application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml", "application/javascript",
-     "application/x-sh", "application/sql", "application/x-python", "application/csv", "application/ld+json")
-)  # fmt: skip
+    (
+        "application/json",
+        "application/xml",
+        "application/yaml",
+        "application/x-yaml",
+        "application/toml",
+        "application/javascript",
+        "application/x-sh",
+        "application/sql",
+        "application/x-python",
+        "application/csv",
+        "application/ld+json",
+    )
+)
 _TEXT_ENDINGS = frozenset(
-    (".txt", ".md", ".markdown", ".rst", ".log", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".ini", ".cfg",
-     ".conf", ".py", ".js", ".ts", ".html", ".htm", ".css", ".sql", ".sh", ".c", ".h", ".cpp", ".rs", ".go", ".java", ".kt", ".rb",
-     ".php", ".lua", ".tex", ".srt", ".vtt", ".diff", ".patch", ".eml")
-)  # fmt: skip
+    (
+        ".txt",
+        ".md",
+        ".markdown",
+        ".rst",
+        ".log",
+        ".csv",
+        ".tsv",
+        ".json",
+        ".jsonl",
+        ".xml",
+        ".yaml",
+        ".yml",
+        ".toml",
+        ".ini",
+        ".cfg",
+        ".conf",
+        ".py",
+        ".js",
+        ".ts",
+        ".html",
+        ".htm",
+        ".css",
+        ".sql",
+        ".sh",
+        ".c",
+        ".h",
+        ".cpp",
+        ".rs",
+        ".go",
+        ".java",
+        ".kt",
+        ".rb",
+        ".php",
+        ".lua",
+        ".tex",
+        ".srt",
+        ".vtt",
+        ".diff",
+        ".patch",
+        ".eml",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)

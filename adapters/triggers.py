@@ -10,7 +10,7 @@ Author = Literal["person", "bot", "webhook", "myself"]
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class Override:
     """What is listened to in a guild or team; None in an override: as in general."""
 
     mentions: bool | None = None
@@ -19,7 +19,7 @@ class Listening:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ListenRules:
     """Where the bot takes part. Ids of guilds or teams and of channels are told apart by nothing, and need not be: they are unique."""
 
     mentions: bool = True
@@ -28,7 +28,7 @@ class Rules:
     allow: frozenset[str] = frozenset()
     deny: frozenset[str] = frozenset()
     bots: frozenset[str] = frozenset()
-    places: Mapping[str, Listening] = field(default_factory=dict)
+    places: Mapping[str, Override] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,42 +56,42 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Heard:
     """What becomes of a message. The reason is a short code for counters and the log."""
 
     kind: Literal["answer", "follow", "ignore"]
     reason: str
 
 
-def decide(facts: Facts, rules: Rules) -> Decision:
+def decide(facts: Facts, rules: ListenRules) -> Heard:
     """The first rule that fits."""
     if facts.author == "myself":
-        return Decision("ignore", "own_message")
+        return Heard("ignore", "own_message")
     if not facts.ordinary:
-        return Decision("ignore", "platform_notice")
+        return Heard("ignore", "platform_notice")
     if facts.author != "person" and facts.author_id not in rules.bots:
-        return Decision("ignore", facts.author)
+        return Heard("ignore", facts.author)
     if facts.direct:
-        return Decision("answer", "direct_message")
+        return Heard("answer", "direct_message")
     here = {facts.workspace, facts.channel, facts.parent} - {""}
     if here & rules.deny:
-        return Decision("ignore", "denied_place")
+        return Heard("ignore", "denied_place")
     if rules.allow and not here & rules.allow:
-        return Decision("ignore", "not_allowed_place")
+        return Heard("ignore", "not_allowed_place")
     return _in_workspace(facts, listening(facts, rules))
 
 
-def _in_workspace(facts: Facts, listened: Listening) -> Decision:
+def _in_workspace(facts: Facts, listened: Override) -> Heard:
     if facts.reply_to_me and listened.replies:
-        return Decision("answer", "reply")
+        return Heard("answer", "reply")
     if facts.mentioned and listened.mentions:
-        return Decision("answer", "mention")
+        return Heard("answer", "mention")
     if facts.my_thread and listened.threads:
-        return Decision("follow", "thread") if facts.readable else Decision("ignore", "content_hidden")
-    return Decision("ignore", "mass_mention" if facts.mass_mention else "not_addressed")
+        return Heard("follow", "thread") if facts.readable else Heard("ignore", "content_hidden")
+    return Heard("ignore", "mass_mention" if facts.mass_mention else "not_addressed")
 
 
-def listening(facts: Facts, rules: Rules) -> Listening:
+def listening(facts: Facts, rules: ListenRules) -> Override:
     """What is listened to here: the channel's own choice, else its parent's, else the guild's, else the general one."""
     found = [rules.places[one] for one in (facts.channel, facts.parent, facts.workspace) if one in rules.places]
 
@@ -99,4 +99,4 @@ def listening(facts: Facts, rules: Rules) -> Listening:
         chosen = [value for one in found if (value := getattr(one, name)) is not None]
         return bool(chosen[0] if chosen else getattr(rules, name))
 
-    return Listening(choice("mentions"), choice("replies"), choice("threads"))
+    return Override(choice("mentions"), choice("replies"), choice("threads"))

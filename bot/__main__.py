@@ -1,5 +1,5 @@
 """`python -m bot`, the same as the command `bot`."""
 
-from bot.cli import main
+from bot.cli.main import main
 
 main()

@@ -77,26 +77,40 @@ class AgentState:
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the cache."""
         return {
-            "agent": self.agent, "conversation": self.conversation, "zone": self.zone, "summary": self.summary,
-            "summary_visibility": self.summary_visibility, "summary_tail": self.summary_tail,
-            "pending_from": self.pending_from, "fifo_start": self.fifo_start,
-            "warned": self.warned, "recall_total": self.recall_total, "archival_total": self.archival_total, "tags": list(self.tags),
-            "paused": self.paused, "noticed": self.noticed, "locale": self.locale,
-            "since": self.since and self.since.isoformat(), "queue": [m.to_json() for m in self.queue],
+            "agent": self.agent,
+            "conversation": self.conversation,
+            "zone": self.zone,
+            "summary": self.summary,
+            "summary_visibility": self.summary_visibility,
+            "summary_tail": self.summary_tail,
+            "pending_from": self.pending_from,
+            "fifo_start": self.fifo_start,
+            "warned": self.warned,
+            "recall_total": self.recall_total,
+            "archival_total": self.archival_total,
+            "tags": list(self.tags),
+            "paused": self.paused,
+            "noticed": self.noticed,
+            "locale": self.locale,
+            "since": self.since and self.since.isoformat(),
+            "queue": [m.to_json() for m in self.queue],
             "entries": [e.to_json() for e in self.entries],
             "place": {name: getattr(self.place, name) for name in Place.__slots__},
-        }  # fmt: skip
+        }
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> AgentState:
         """The inverse of `to_json`."""
-        return AgentState(**{
-            **values,
-            "place": Place(**values["place"]), "tags": tuple(values["tags"]),
-            "since": datetime.fromisoformat(values["since"]) if values["since"] else None,
-            "queue": tuple(Message.from_json(m) for m in values["queue"]),
-            "entries": tuple(Entry.from_json(e) for e in values["entries"]),
-        })  # fmt: skip
+        return AgentState(
+            **{
+                **values,
+                "place": Place(**values["place"]),
+                "tags": tuple(values["tags"]),
+                "since": datetime.fromisoformat(values["since"]) if values["since"] else None,
+                "queue": tuple(Message.from_json(m) for m in values["queue"]),
+                "entries": tuple(Entry.from_json(e) for e in values["entries"]),
+            }
+        )
 
 
 def zone_of(name: str) -> tzinfo:
@@ -146,11 +160,23 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
         raise LookupError(f"conversation {conversation} is gone")
     queue = await messages.window(connection, conversation, row["fifo_start"])
     return AgentState(
-        agent=agent, conversation=conversation,
+        agent=agent,
+        conversation=conversation,
         place=Place(row["id"], row["platform"], row["realm"], row["workspace"], row["external_id"], row["kind"], row["name"]),
-        zone=row["zone"], summary=row["summary"], summary_visibility=row["summary_visibility"], summary_tail=row["summary_tail"],
-        pending_from=row["pending_from"], fifo_start=row["fifo_start"], warned=row["warned"], queue=tuple(queue),
+        zone=row["zone"],
+        summary=row["summary"],
+        summary_visibility=row["summary_visibility"],
+        summary_tail=row["summary_tail"],
+        pending_from=row["pending_from"],
+        fifo_start=row["fifo_start"],
+        warned=row["warned"],
+        queue=tuple(queue),
         entries=tuple(await working_context.entries(connection)),
-        recall_total=row["recall_total"], archival_total=row["archival_total"], tags=tuple(row["tags"]), since=row["since"],
-        paused=row["paused"], noticed=row["noticed"], locale=row["locale"],
-    )  # fmt: skip
+        recall_total=row["recall_total"],
+        archival_total=row["archival_total"],
+        tags=tuple(row["tags"]),
+        since=row["since"],
+        paused=row["paused"],
+        noticed=row["noticed"],
+        locale=row["locale"],
+    )

@@ -34,10 +34,21 @@ class Database:
         self._timeout = timeout
         # A liveness check per checkout costs a round trip; the worker and the senders survive a broken connection instead.
         self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            url, min_size=2, max_size=size, open=False, configure=_configure, timeout=30.0,
-            kwargs={"row_factory": dict_row, "options": _OPTIONS, "application_name": "keepsake",
-                    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3},
-        )  # fmt: skip
+            url,
+            min_size=2,
+            max_size=size,
+            open=False,
+            configure=_configure,
+            timeout=30.0,
+            kwargs={
+                "row_factory": dict_row,
+                "options": _OPTIONS,
+                "application_name": "keepsake",
+                "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+            },
+        )
 
     async def __aenter__(self) -> Database:
         await self.pool.open(wait=True, timeout=self._timeout)

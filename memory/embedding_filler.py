@@ -73,8 +73,7 @@ async def use_model(db: Database, embedder: Embedder | None) -> Meaning:
         return Meaning(None)
     async with db.bare() as connection:
         return Meaning(
-            embedder,
-            int(await value(connection, "SELECT use_embedding_model(%s, %s)", (embedder.name, embedder.dims))),
+            embedder, int(await value(connection, "SELECT use_embedding_model(%s, %s)", (embedder.name, embedder.dims)))
         )
 
 

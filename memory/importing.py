@@ -19,17 +19,42 @@ from memory.messages import SEARCHABLE
 
 FORMAT = "keepsake-export-1"
 TABLES = (
-    "turns", "documents", "messages", "working_context", "passages", "timers", "openers", "memory_requests", "memory_log",
-    "memory_log_content", "sources", "fetched", "speaking",
-)  # fmt: skip
+    "turns",
+    "documents",
+    "messages",
+    "working_context",
+    "passages",
+    "timers",
+    "openers",
+    "memory_requests",
+    "memory_log",
+    "memory_log_content",
+    "sources",
+    "fetched",
+    "speaking",
+)
 """In this order, so that what a row hangs on is there before it."""
 _REFERS = {
-    "place_id": "places", "conversation_id": "conversations", "turn_id": "turns", "document_id": "documents", "message_id": "messages",
-    "entry_id": "working_context", "passage_id": "passages", "log_id": "memory_log", "undoes": "memory_log", "replaces": "working_context",
-}  # fmt: skip
+    "place_id": "places",
+    "conversation_id": "conversations",
+    "turn_id": "turns",
+    "document_id": "documents",
+    "message_id": "messages",
+    "entry_id": "working_context",
+    "passage_id": "passages",
+    "log_id": "memory_log",
+    "undoes": "memory_log",
+    "replaces": "working_context",
+}
 _NEEDED = frozenset({"place_id", "conversation_id", "log_id"})
-_KINDS = {"working_context": "working_context", "passage": "passages", "message": "messages", "timer": "timers",
-          "summary": "conversations", "conversation": "conversations"}  # fmt: skip
+_KINDS = {
+    "working_context": "working_context",
+    "passage": "passages",
+    "message": "messages",
+    "timer": "timers",
+    "summary": "conversations",
+    "conversation": "conversations",
+}
 
 Numbers = dict[str, dict[int, int]]
 """By table, the new number of each old one."""
@@ -94,9 +119,11 @@ async def _conversations(connection: Connection, data: Mapping[str, Any], number
                  fifo_start = %s, next_position = %s WHERE place_id = %s RETURNING id""",
             (
                 *(row[name] for name in ("summary", "summary_tail", "summary_visibility", "summary_from", "summary_to")),
-                (row["summary_to"] or 0) + 1, last.get(row["id"], 0) + 1, numbers["places"].get(row["place_id"]),
+                (row["summary_to"] or 0) + 1,
+                last.get(row["id"], 0) + 1,
+                numbers["places"].get(row["place_id"]),
             ),
-        )  # fmt: skip
+        )
     return len(numbers["conversations"])
 
 
@@ -107,9 +134,11 @@ async def _rows(connection: Connection, agent: int, table: str, rows: Sequence[M
     numbered = "id" in EXPORTED[table]
     names = list(made[0][1])
     statement = sql.SQL("INSERT INTO {} (agent_id, {}) VALUES (%s, {}) {}").format(
-        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, names)), sql.SQL(", ").join([sql.Placeholder()] * len(names)),
+        sql.Identifier(table),
+        sql.SQL(", ").join(map(sql.Identifier, names)),
+        sql.SQL(", ").join([sql.Placeholder()] * len(names)),
         sql.SQL("RETURNING id" if numbered else ""),
-    )  # fmt: skip
+    )
     async with connection.cursor() as cursor:
         await cursor.executemany(statement, [(agent, *(new[name] for name in names)) for _, new in made], returning=numbered)
         for old, _ in made if numbered else ():
@@ -190,6 +219,11 @@ def _request(new: dict[str, Any], row: Mapping[str, Any], numbers: Numbers) -> d
 
 
 _BY_TABLE: Mapping[str, Callable[[dict[str, Any], Mapping[str, Any], Numbers], dict[str, Any] | None]] = {
-    "messages": _message, "turns": _turn, "memory_log": _log, "memory_log_content": _content, "sources": _source, "fetched": _fetch,
+    "messages": _message,
+    "turns": _turn,
+    "memory_log": _log,
+    "memory_log_content": _content,
+    "sources": _source,
+    "fetched": _fetch,
     "memory_requests": _request,
-}  # fmt: skip
+}

@@ -46,10 +46,24 @@ async def record(
                %(message)s, %(covers)s) RETURNING id)
            INSERT INTO memory_log_content (log_id, agent_id, reason, before, after, row_before)
              SELECT id, %(agent)s, %(reason)s, %(before)s, %(after)s, %(row)s FROM l RETURNING log_id""",
-        {"agent": agent, "place": place, "at": at, "actor": actor, "action": action, "target": target, "target_id": target_id,
-         "turn": turn, "reason": reason[:500], "before": before, "after": after, "row": None if row is None else Jsonb(row),
-         "undoes": undoes, "message": message, "covers": covers},
-    )  # fmt: skip
+        {
+            "agent": agent,
+            "place": place,
+            "at": at,
+            "actor": actor,
+            "action": action,
+            "target": target,
+            "target_id": target_id,
+            "turn": turn,
+            "reason": reason[:500],
+            "before": before,
+            "after": after,
+            "row": None if row is None else Jsonb(row),
+            "undoes": undoes,
+            "message": message,
+            "covers": covers,
+        },
+    )
     made = await cursor.fetchone()
     assert made is not None
     return int(made["log_id"])

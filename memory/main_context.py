@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any
 
 from memory.fifo_queue import answering, shorten
 from memory.messages import Message
 from memory.working_context import one_line
+from memory.zones import clock
 
 ChatMessage = dict[str, Any]
 """One message of a chat-completions request."""
@@ -43,13 +44,6 @@ class MainContext:
         return self.fixed + self.summary + sum(self.queue)
 
 
-def local(at: datetime, zone: tzinfo) -> str:
-    """A time as the person reads it on a clock, with the offset: `Mon 2026-11-30 08:05 +01:00`."""
-    moment = at.astimezone(zone)
-    offset = moment.strftime("%z")
-    return f"{moment:%a %Y-%m-%d %H:%M} {offset[:3]}:{offset[3:]}"
-
-
 def label(name: str) -> str:
     """A name as data: one line, no control characters, capped. Who is called `you` is quoted, as that word means the agent."""
     said = "".join(c for c in one_line(name) if c.isprintable())[:NAME_LIMIT]
@@ -60,14 +54,6 @@ def package(kind: str, **fields: Any) -> str:
     """An event as the model reads it: one JSON object, so that no text can pretend to be another event. No kind: a message of the person."""
     said = {"type": kind} | fields
     return json.dumps({k: v for k, v in said.items() if v not in (None, "")}, ensure_ascii=False, separators=(",", ":"))
-
-
-def clock(at: datetime, zone: tzinfo, before: datetime | None) -> str:
-    """A time after that of the message above: with the day when that is new, else the minute, and nothing within the same ten minutes."""
-    now, then = at.astimezone(zone), before.astimezone(zone) if before else None
-    if then is None or then.date() != now.date() or then.utcoffset() != now.utcoffset():
-        return local(at, zone)
-    return "" if (now.hour, now.minute // 10) == (then.hour, then.minute // 10) else f"{now:%H:%M}"
 
 
 def render(message: Message, zone: tzinfo, place: str, *, giant: int, above: Message | None = None) -> ChatMessage:
@@ -91,11 +77,7 @@ def render(message: Message, zone: tzinfo, place: str, *, giant: int, above: Mes
     if message.kind == "message":
         known = above is not None and above.kind == "message" and above.author_name == message.author_name
         text = package(
-            "",
-            **{"from": "" if known else label(message.author_name)},
-            place="" if above else place,
-            time=at,
-            message=content,
+            "", **{"from": "" if known else label(message.author_name)}, place="" if above else place, time=at, message=content
         )
     elif message.kind == "quote":
         text = package(

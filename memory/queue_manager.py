@@ -29,7 +29,7 @@ _EVENTS = {
 }
 
 
-class Incoming(Protocol):
+class QueuedEvent(Protocol):
     """What the queue manager needs of an event (the engine's `Event`)."""
 
     @property
@@ -44,28 +44,38 @@ class Incoming(Protocol):
     def visibility(self) -> Visibility: ...
 
 
-def drafts_of(event: Incoming) -> list[Draft]:
+def drafts_of(event: QueuedEvent) -> list[Draft]:
     """The messages an event becomes: others' quoted words each under their author, then the person's own, or a line about what happened."""
     payload = event.payload
     made = [
         Draft(
-            "user", "quote", quote["text"], quote["author_id"], quote["author_name"], platform_id=quote.get("origin") or None,
+            "user",
+            "quote",
+            quote["text"],
+            quote["author_id"],
+            quote["author_name"],
+            platform_id=quote.get("origin") or None,
             event_id=event.id,
         )
         for quote in payload.get("quotes", ())
         if quote["text"].strip()
-    ]  # fmt: skip
+    ]
     if event.kind == "message":
         text = payload.get("text", "")
         own = Draft(
-            "user", "message", text if text.strip() else "(no text)", payload.get("author_id", ""),
-            payload.get("author_name", ""), platform_id=payload.get("message_id"), event_id=event.id,
-        )  # fmt: skip
+            "user",
+            "message",
+            text if text.strip() else "(no text)",
+            payload.get("author_id", ""),
+            payload.get("author_name", ""),
+            platform_id=payload.get("message_id"),
+            event_id=event.id,
+        )
         return [*made, own]
     return [*made, Draft("user", "event", _happened(event), event_id=event.id)]
 
 
-def _happened(event: Incoming) -> str:
+def _happened(event: QueuedEvent) -> str:
     """What an event is in words, for the model."""
     payload = event.payload
     if event.kind == "timer":
@@ -85,7 +95,7 @@ def span(seconds: int) -> str:
 
 
 async def append_events(
-    connection: Connection, state: AgentState, events: Sequence[Incoming], *, turn: int, resumed: bool
+    connection: Connection, state: AgentState, events: Sequence[QueuedEvent], *, turn: int, resumed: bool
 ) -> AgentState:
     """Append a turn's events to the queue, each with the time it happened; in a resumed turn those that are not there yet."""
     known: set[int] = set()
@@ -156,13 +166,27 @@ async def flush(
         (summary, tail, pending, visibility, first, start - 1, start, state.conversation),
     )
     await _note_summary(
-        connection, state, [m for m in gone if not m.passing], summary, tail, covers=start - 1, action="flush",
-        reason="the main context was full", at=at, turn=turn,
-    )  # fmt: skip
+        connection,
+        state,
+        [m for m in gone if not m.passing],
+        summary,
+        tail,
+        covers=start - 1,
+        action="flush",
+        reason="the main context was full",
+        at=at,
+        turn=turn,
+    )
     return replace(
-        state, summary=summary, summary_tail=tail, pending_from=pending, summary_visibility=visibility, fifo_start=start, warned=False,
+        state,
+        summary=summary,
+        summary_tail=tail,
+        pending_from=pending,
+        summary_visibility=visibility,
+        fifo_start=start,
+        warned=False,
         queue=kept,
-    )  # fmt: skip
+    )
 
 
 async def resummarise(
@@ -183,24 +207,51 @@ async def resummarise(
         (summary, tail, pending, visibility, state.conversation),
     )
     await _note_summary(
-        connection, state, made_from, summary, tail, covers=state.fifo_start - 1, action="resummarise",
-        reason="something was forgotten that it covered", at=at, turn=turn,
-    )  # fmt: skip
+        connection,
+        state,
+        made_from,
+        summary,
+        tail,
+        covers=state.fifo_start - 1,
+        action="resummarise",
+        reason="something was forgotten that it covered",
+        at=at,
+        turn=turn,
+    )
     return replace(state, summary=summary, summary_tail=tail, pending_from=pending, summary_visibility=visibility)
 
 
 async def _note_summary(
-    connection: Connection, state: AgentState, made_from: Sequence[Message], summary: str, tail: str, *, covers: int, action: str,
-    reason: str, at: datetime, turn: int | None,
-) -> None:  # fmt: skip
+    connection: Connection,
+    state: AgentState,
+    made_from: Sequence[Message],
+    summary: str,
+    tail: str,
+    *,
+    covers: int,
+    action: str,
+    reason: str,
+    at: datetime,
+    turn: int | None,
+) -> None:
     await sources.add(
         connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from], window=[]
     )
     await log.record(
-        connection, agent=state.agent, place=state.place.id, at=at, actor="system", action=action, target="summary",
-        target_id=state.conversation, turn=turn, reason=reason, before=state.slot0,
-        after="\n".join(part for part in (summary, tail) if part), covers=None if tail else covers,
-    )  # fmt: skip
+        connection,
+        agent=state.agent,
+        place=state.place.id,
+        at=at,
+        actor="system",
+        action=action,
+        target="summary",
+        target_id=state.conversation,
+        turn=turn,
+        reason=reason,
+        before=state.slot0,
+        after="\n".join(part for part in (summary, tail) if part),
+        covers=None if tail else covers,
+    )
 
 
 async def fresh(connection: Connection, conversation: int, *, agent: int, place: int, at: datetime) -> None:
@@ -215,7 +266,15 @@ async def fresh(connection: Connection, conversation: int, *, agent: int, place:
     await connection.execute("DELETE FROM sources WHERE conversation_id = %s", (conversation,))
     await connection.execute("UPDATE agents SET version = version + 1 WHERE id = %s", (agent,))
     await log.record(
-        connection, agent=agent, place=place, at=at, actor="person", action="/fresh", target="conversation",
-        target_id=conversation, reason="asked for a new conversation", before=ended["summary"] or None,
+        connection,
+        agent=agent,
+        place=place,
+        at=at,
+        actor="person",
+        action="/fresh",
+        target="conversation",
+        target_id=conversation,
+        reason="asked for a new conversation",
+        before=ended["summary"] or None,
         covers=ended["last"],
-    )  # fmt: skip
+    )

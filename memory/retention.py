@@ -13,9 +13,23 @@ from memory.cache import Cache
 from memory.db import Database, value
 
 Kind = Literal[
-    "messages", "quotes", "quotes_waiting", "quotes_derived", "quotes_stored", "archival", "documents", "timers", "deliveries", "events",
-    "usage", "log", "erasures", "workspaces", "passing", "requests",
-]  # fmt: skip
+    "messages",
+    "quotes",
+    "quotes_waiting",
+    "quotes_derived",
+    "quotes_stored",
+    "archival",
+    "documents",
+    "timers",
+    "deliveries",
+    "events",
+    "usage",
+    "log",
+    "erasures",
+    "workspaces",
+    "passing",
+    "requests",
+]
 PASSING = timedelta(days=1)
 """How long a message said while memory was paused may serve the running conversation."""
 AGENTS, ROWS = 100, 2_000

@@ -37,6 +37,5 @@ async def fetched(connection: Connection, agent: int, turn: int, found: Fetched,
     """Note which rows a turn's search brought into its prompt."""
     if ids:
         await connection.execute(
-            f"INSERT INTO fetched (agent_id, turn_id, {found}) SELECT %s, %s, unnest(%s::bigint[])",
-            (agent, turn, list(ids)),
+            f"INSERT INTO fetched (agent_id, turn_id, {found}) SELECT %s, %s, unnest(%s::bigint[])", (agent, turn, list(ids))
         )

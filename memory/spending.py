@@ -89,10 +89,19 @@ class Budgets:
         taken = Reservation(agent, day, prompt + completion, self.price(model).micros(prompt, 0, completion))
         async with self._db.bare() as connection:
             whose = await value(
-                connection, "SELECT reserve_spending(%s, %s, %s, %s, %s, %s, %s, %s)",
-                (agent, day, taken.tokens, taken.micros, limits.person_tokens, round(limits.person_money * 1e6), limits.bot_tokens,
-                 round(limits.bot_money * 1e6)),
-            )  # fmt: skip
+                connection,
+                "SELECT reserve_spending(%s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    agent,
+                    day,
+                    taken.tokens,
+                    taken.micros,
+                    limits.person_tokens,
+                    round(limits.person_money * 1e6),
+                    limits.bot_tokens,
+                    round(limits.bot_money * 1e6),
+                ),
+            )
         if whose:
             raise OverBudget(whose, day)
         return taken
@@ -107,3 +116,30 @@ class Budgets:
                 "SELECT settle_spending(%s, %s, %s, %s)",
                 (taken.agent, taken.day, prompt + completion - taken.tokens, micros - taken.micros),
             )
+
+
+def entry(
+    *, agent: int, turn: int | None, purpose: str, model: str, prompt: int, cached: int, completion: int, at: datetime
+) -> tuple[str, tuple[object, ...]]:
+    """The statement that notes one model call (tokens as the endpoint reported them), for the transaction of the step it belongs to."""
+    return (
+        """INSERT INTO usage (agent_id, turn_id, purpose, model, prompt_tokens, cached_tokens, completion_tokens, at)
+           VALUES (%s, %s, %s, %s, %s, %s, %s, %s)""",
+        (agent, turn, purpose, model, prompt, cached, completion, at),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the endpoint counted them; zeros where it does not tell. Cached ones are among the prompt's."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )

@@ -16,8 +16,11 @@ from memory.db import Connection, value
 from memory.log import Target
 
 TABLES: Mapping[Target, str] = {
-    "working_context": "working_context", "passage": "passages", "timer": "timers", "message": "messages",
-}  # fmt: skip
+    "working_context": "working_context",
+    "passage": "passages",
+    "timer": "timers",
+    "message": "messages",
+}
 """Where the rows stand that a change can be undone of."""
 _SOURCE: Mapping[Target, str] = {"working_context": "entry_id", "passage": "passage_id"}
 _PARENTS = {"turn_id": "turns", "document_id": "documents"}

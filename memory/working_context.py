@@ -19,8 +19,13 @@ SECTIONS: tuple[Section, ...] = get_args(Section)
 ENTRY_LIMIT = 500
 """Characters of one entry; longer things belong in archival storage."""
 SECTION_LIMITS: Mapping[Section, int] = {
-    "persona": 1000, "profile": 2000, "preferences": 2000, "key_facts": 3000, "goals": 1500, "task_notes": 2000,
-}  # fmt: skip
+    "persona": 1000,
+    "profile": 2000,
+    "preferences": 2000,
+    "key_facts": 3000,
+    "goals": 1500,
+    "task_notes": 2000,
+}
 """Characters of all entries of a section together."""
 TASK_NOTES = 10
 """The most task notes; the oldest moves to archival storage."""

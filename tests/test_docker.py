@@ -12,13 +12,27 @@ from typing import Any
 import pytest
 import yaml
 
-from bot import config
+from bot.config import loading as config
+from bot.config.sections import EngineSection
 
 ROOT = Path(__file__).resolve().parent.parent
 KNOWN = {
-    "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME",
+    "ARG",
+    "CMD",
+    "COPY",
+    "ENTRYPOINT",
+    "ENV",
+    "EXPOSE",
+    "FROM",
+    "HEALTHCHECK",
+    "LABEL",
+    "RUN",
+    "SHELL",
+    "STOPSIGNAL",
+    "USER",
+    "VOLUME",
     "WORKDIR",
-}  # fmt: skip
+}
 """Instructions of a Dockerfile that are in use today; ADD is left out, because it also takes addresses and unpacks."""
 SECRET = re.compile(r"(?i)(password|passwd|secret|token|api_?key)\s*[=:]\s*\S")
 OTHER_VARIABLES = {
@@ -174,7 +188,7 @@ def test_redis_keeps_nothing() -> None:
 
 def test_turns_can_end_before_the_container_is_killed() -> None:
     grace = int(SERVICES["bot"]["stop_grace_period"].removesuffix("s"))
-    assert grace > config.Engine().shutdown_grace + 5
+    assert grace > EngineSection().shutdown_grace + 5
 
 
 def test_the_reader_reads() -> None:

@@ -13,7 +13,10 @@ import pytest
 import typer
 import yaml
 
-from bot import cli, commands, config, config_docs, functions
+from bot import commands, functions
+from bot.cli import main as cli
+from bot.config import documentation as config_docs
+from bot.config import loading as config
 
 ROOT = Path(__file__).resolve().parent.parent
 PAPERS = {
@@ -229,8 +232,7 @@ def test_the_changelog_keeps_its_form() -> None:
 
 
 TRANSLATED = re.compile(
-    r"\b(anew|whom|without a word|of yours)\b|\b(stands|stood)\b(?! for)|(?<!there )\b(is|are) no (?!longer)",
-    re.IGNORECASE,
+    r"\b(anew|whom|without a word|of yours)\b|\b(stands|stood)\b(?! for)|(?<!there )\b(is|are) no (?!longer)", re.IGNORECASE
 )
 """Turns of phrase that are German in English words, where they were frequent once."""
 

@@ -16,19 +16,32 @@ PACKAGES = ("adapters", "bot", "memory")
 LONGEST = 400
 """Lines of a module."""
 
+FLOORS = (
+    # From the top floor down: a room may import rooms below it, never one above it or beside it.
+    ("bot.__main__",),
+    ("bot.cli",),
+    ("bot.bench",),
+    ("bot.app",),
+    ("bot.turn",),
+    ("bot.commands", "bot.functions"),
+    ("bot.speaking",),
+    ("bot.keeping", "bot.operations"),
+    ("bot.engine", "bot.model"),
+    ("bot.config", "bot.words", "bot.embedded", "bot.rehearsal", "bot.prompts", "bot.health", "bot.logs", "memory", "adapters"),
+)
+"""Where each room is. Rooms are folders of `bot`, its loose modules, and the packages `memory` and `adapters`."""
+MOST_ROOMS, MOST_FLOORS = 25, 10
+
 FORBIDDEN = (
     # importer, what it may not import
     ("memory", ("bot", "adapters")),
     ("adapters", ("bot", "memory")),
     # The worker is handed the turn as a callable.
-    ("bot.engine", ("bot.agent", "bot.functions", "bot.executor", "bot.commands", "bot.runtime", "bot.services", "bot.app")),
+    ("bot.engine", ("bot.turn", "bot.functions", "bot.commands", "bot.app")),
     # A function acts on memory; it does not run turns or call models.
-    (
-        "bot.functions",
-        ("bot.agent", "bot.executor", "bot.model.client", "bot.model.processor", "bot.runtime", "bot.services", "bot.app"),
-    ),
+    ("bot.functions", ("bot.turn", "bot.model.client", "bot.model.processor", "bot.app")),
     # Commands are bodies for every platform; the running bot hands them its parts.
-    ("bot.commands", ("bot.agent", "bot.runtime", "bot.services", "bot.app", "bot.model.client")),
+    ("bot.commands", ("bot.turn", "bot.app", "bot.model.client")),
     # Loaded only when asked for.
     ("bot", ("bot.bench.*",)),
 )
@@ -79,14 +92,14 @@ BLOCKING = {
 }
 BROAD = {
     # file and function with a broad except: why
-    ("bot/executor.py", "run"): "the function executor: the model gets a result whatever a function does",
+    ("bot/turn/executor.py", "run"): "the function executor: the model gets a result whatever a function does",
     ("bot/engine/loops.py", "forever"): "the worker's loop: nothing else would start it again",
     ("bot/health.py", "check"): "a probe's whole answer is whether it raised",
-    ("bot/cli.py", "main"): "the last reader of any error: one line for the operator and the log",
-    ("bot/backup.py", "_restore"): "takes the half-made database away and raises again",
+    ("bot/cli/main.py", "main"): "the last reader of any error: one line for the operator and the log",
+    ("bot/operations/backup.py", "_restore"): "takes the half-made database away and raises again",
     ("bot/embedded/supervisor.py", "attach"): "leaves no servers behind that nobody holds and raises again",
-    ("bot/services.py", "_migrate_inside"): "raises again all but alembic's unknown revision, told by its class's name",
-    ("bot/app.py", "_zone"): "raises again all but tzlocal's unknown zones, told by their class's name",
+    ("bot/app/services.py", "_migrate_inside"): "raises again all but alembic's unknown revision, told by its class's name",
+    ("bot/app/modes.py", "_zone"): "raises again all but tzlocal's unknown zones, told by their class's name",
     ("memory/db.py", "opened"): "rolls the transaction back and raises again",
     ("memory/db.py", "as_agent"): "rolls the transaction back and raises again",
 }
@@ -172,6 +185,31 @@ def test_nothing_is_imported_against_the_rule() -> None:
         for name in sorted(imports(module))
         for package in forbidden
         if within(name, package) and not within(module.name, package.removesuffix(".*"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def room_of(name: str) -> str:
+    """The room of a module: `bot.engine` for `bot.engine.turns`."""
+    return ".".join(name.split(".")[:2]) if name.startswith("bot.") else name.split(".")[0]
+
+
+def test_every_room_has_its_floor() -> None:
+    rooms = {room_of(module.name) for module in MODULES if module.name != "bot"}
+    placed = [room for floor in FLOORS for room in floor]
+    assert sorted(placed) == sorted(rooms)
+    assert len(placed) <= MOST_ROOMS
+    assert len(FLOORS) <= MOST_FLOORS
+
+
+def test_no_room_imports_one_above_or_beside_it() -> None:
+    floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    wrong = [
+        f"{module.path} imports {name}"
+        for module in MODULES
+        if module.name != "bot"
+        for name in sorted(imports(module) & NAMES - {"bot"})
+        if room_of(name) != room_of(module.name) and floor[room_of(name)] <= floor[room_of(module.name)]
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -12,13 +12,11 @@ import discord
 
 from adapters.base import Bot, Outgoing
 from adapters.discord.commands import Commands, Slash, sync, tree_of
-from adapters.discord.connection import Connection, Refused, invite_link
+from adapters.discord.connection import Connection, PlatformRefused, invite_link
 from adapters.discord.events import Events
 from adapters.discord.names import PLATFORM
 from adapters.discord.outbound import Outbound
 from adapters.discord.settings import LIMIT, Settings
-
-__all__ = ["DiscordAdapter", "Refused", "Slash"]
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +86,7 @@ class DiscordAdapter:
         catching_up = asyncio.create_task(events.catch_up.run(self._client, events.caught_up), name="catching up on discord")
         try:
             await self._connection.run()
-        except Refused as refused:
+        except PlatformRefused as refused:
             self.refused = str(refused)
             self._say(self.refused)
         finally:
@@ -160,7 +158,7 @@ async def invite(settings: Settings) -> str:
         try:
             await client.login(settings.token)
         except (discord.DiscordException, OSError) as error:
-            raise Refused(
+            raise PlatformRefused(
                 fatal(error, settings) or f"Discord cannot be reached ({type(error).__name__}). Try again later."
             ) from error
         return invite_link(client.application_id or 0)

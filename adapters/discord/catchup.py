@@ -142,8 +142,11 @@ class CatchUp:
     def look_around(self, guild: discord.Guild) -> None:
         """Channels of a guild in which something was said since, though never to us before."""
         channels: list[discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread] = [
-            *guild.text_channels, *guild.voice_channels, *guild.stage_channels, *guild.threads,
-        ]  # fmt: skip
+            *guild.text_channels,
+            *guild.voice_channels,
+            *guild.stage_channels,
+            *guild.threads,
+        ]
         for channel in channels:
             if channel.id not in self._marks and (channel.last_message_id or 0) > max(self._horizon, self._cutoff()):
                 self._open(channel.id, guild.id)

@@ -41,7 +41,7 @@ PERMISSIONS = discord.Permissions(
 INTENTS = {"message_content": "message content", "members": "server members", "presences": "presence"}
 
 
-class Refused(Exception):
+class PlatformRefused(Exception):
     """Discord refuses for good; the text is a line for the operator."""
 
 
@@ -148,7 +148,7 @@ class Connection:
             began = time.monotonic()
             error = await self._once()
             if line := fatal(error, self._settings):
-                raise Refused(line) from error
+                raise PlatformRefused(line) from error
             failures = 1 if time.monotonic() - began > SOUND else failures + 1
             delay = min(self._settings.restart_cap, FIRST * 2 ** min(failures - 1, 10))
             self._count("discord_restart")

@@ -27,9 +27,14 @@ class Events:
     """Takes the dispatches of the present client."""
 
     def __init__(
-        self, settings: Settings, bot: Bot, outbound: Outbound, client: Callable[[], discord.Client | None], count: Callable[[str], None],
+        self,
+        settings: Settings,
+        bot: Bot,
+        outbound: Outbound,
+        client: Callable[[], discord.Client | None],
+        count: Callable[[str], None],
         ready: Callable[[discord.Client], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._settings, self._bot, self._outbound, self._client, self._count = settings, bot, outbound, client, count
         self._ready = ready
         self._presences = Presences()
@@ -40,11 +45,24 @@ class Events:
     def register(self, client: discord.Client) -> None:
         """Have a client call these methods."""
         handlers: tuple[Callable[..., Coroutine[Any, Any, None]], ...] = (
-            self.on_connect, self.on_ready, self.on_message, self.on_raw_message_edit, self.on_raw_message_delete,
-            self.on_raw_bulk_message_delete, self.on_member_join, self.on_raw_member_remove, self.on_member_update,
-            self.on_guild_channel_update, self.on_guild_role_update, self.on_guild_join, self.on_guild_remove, self.on_guild_available,
-            self.on_online_in_guild, self.on_raw_presence_update, self.on_error,
-        )  # fmt: skip
+            self.on_connect,
+            self.on_ready,
+            self.on_message,
+            self.on_raw_message_edit,
+            self.on_raw_message_delete,
+            self.on_raw_bulk_message_delete,
+            self.on_member_join,
+            self.on_raw_member_remove,
+            self.on_member_update,
+            self.on_guild_channel_update,
+            self.on_guild_role_update,
+            self.on_guild_join,
+            self.on_guild_remove,
+            self.on_guild_available,
+            self.on_online_in_guild,
+            self.on_raw_presence_update,
+            self.on_error,
+        )
         for handler in handlers:
             client.event(handler)
 

@@ -9,9 +9,7 @@ import aiohttp
 
 from adapters import files, images
 from adapters.base import Image
-from adapters.files import File, described, is_text, with_content
-
-__all__ = ["File", "described", "is_text", "told", "with_content"]
+from adapters.files import File
 
 log = logging.getLogger(__name__)
 

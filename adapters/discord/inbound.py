@@ -15,7 +15,7 @@ from adapters.discord.quotes import Quotes, besides, file_of
 from adapters.discord.settings import Settings
 from adapters.discord.texts import readable
 from adapters.guard import IN_WINDOW, SINCE_HUMAN, WINDOW, PairGuard
-from adapters.triggers import Author, Decision, Facts, decide
+from adapters.triggers import Author, Facts, Heard, decide
 from adapters.turnstile import Turnstile
 
 log = logging.getLogger(__name__)
@@ -45,9 +45,9 @@ class Inbound:
             self._guard.person(channel)
             self._people_in.add(channel)
         elif decision.kind != "ignore" and await self._loops(message):
-            decision = Decision("ignore", "bot_loop")
+            decision = Heard("ignore", "bot_loop")
         if decision.kind != "ignore" and await self._spent(message):
-            decision = Decision("ignore", "daily_limit")
+            decision = Heard("ignore", "daily_limit")
             await self._tell_spent(message)
         if decision.kind == "ignore":
             self._ignored(decision.reason)
@@ -72,11 +72,17 @@ class Inbound:
 
     async def _incoming(self, message: discord.Message, me: int, *, addressed: bool) -> Incoming:
         return Incoming(
-            "message", person_of(message.author), place_of(message.channel, message.channel.id, message.guild, None),
-            key=str(message.id), at=message.created_at, text=await self._text(message, me), message_id=str(message.id),
-            addressed=addressed, quotes=await self._quotes.of(message, me),
+            "message",
+            person_of(message.author),
+            place_of(message.channel, message.channel.id, message.guild, None),
+            key=str(message.id),
+            at=message.created_at,
+            text=await self._text(message, me),
+            message_id=str(message.id),
+            addressed=addressed,
+            quotes=await self._quotes.of(message, me),
             images=await files.seen([file_of(one) for one in message.attachments], self._settings.image_bytes),
-        )  # fmt: skip
+        )
 
     async def _text(self, message: discord.Message, me: int) -> str:
         """The person's own words, and what they attached."""
@@ -155,11 +161,16 @@ def facts_of(message: discord.Message, me: int) -> Facts:
     thread = message.channel if isinstance(message.channel, discord.Thread) else None
     named = any(user.id == me for user in message.mentions)
     return Facts(
-        author=author, author_id=str(message.author.id), ordinary=message.type in ORDINARY, direct=message.guild is None,
-        workspace=str(message.guild.id) if message.guild else "", channel=str(message.channel.id),
+        author=author,
+        author_id=str(message.author.id),
+        ordinary=message.type in ORDINARY,
+        direct=message.guild is None,
+        workspace=str(message.guild.id) if message.guild else "",
+        channel=str(message.channel.id),
         parent=str(thread.parent_id) if thread else "",
         mentioned=named and (not reply_to_me or me in message.raw_mentions),
         mass_mention=message.mention_everyone or bool(message.raw_role_mentions),
-        reply_to_me=reply_to_me, my_thread=thread is not None and (thread.me is not None or thread.owner_id == me),
+        reply_to_me=reply_to_me,
+        my_thread=thread is not None and (thread.me is not None or thread.owner_id == me),
         readable=bool(message.content or message.attachments or message.stickers or message.poll or message.message_snapshots),
-    )  # fmt: skip
+    )

@@ -10,9 +10,9 @@ from typing import Literal
 import discord
 
 from adapters.base import Quote
-from adapters.discord.files import File, described
 from adapters.discord.names import author_id, names_in
 from adapters.discord.texts import Names, readable
+from adapters.files import File, described
 
 log = logging.getLogger(__name__)
 
@@ -45,9 +45,11 @@ class Quotes:
         ]
         self._remember(key, message.id)
         return (
-            *_quoted(starter, "starter", LONG, me), *_quoted(around, "context", SHORT, me), *_quoted(chain, "reply", LONG, me),
+            *_quoted(starter, "starter", LONG, me),
+            *_quoted(around, "context", SHORT, me),
+            *_quoted(chain, "reply", LONG, me),
             *forwarded(message),
-        )  # fmt: skip
+        )
 
     async def _before(self, message: discord.Message, seen: int) -> list[discord.Message]:
         if not self._around:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from adapters.triggers import Listening, Rules
-
-__all__ = ["LIMIT", "Listening", "Rules", "Settings"]
+from adapters.triggers import ListenRules
 
 LIMIT = 2000
 """The most code points of one message."""
@@ -24,7 +22,7 @@ class Settings:
     message_content: bool = False
     members: bool = False
     presences: bool = False
-    rules: Rules = Rules()
+    rules: ListenRules = ListenRules()
     daily_limit: int = 0
     context_messages: int = 15
     attachment_bytes: int = 65_536

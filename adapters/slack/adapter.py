@@ -26,11 +26,9 @@ from adapters.slack.rooms import Rooms
 from adapters.slack.settings import INSTALL, LIMIT, REDIRECT, Settings
 from adapters.slack.socket import Ears, Socket, Unheard
 from adapters.slack.status import Statuses
-from adapters.slack.streams import PACE, Streams
+from adapters.slack.streams import PACE, SlackStreams
 from adapters.slack.web import Door
-from adapters.slack.workspaces import Clients, Refused, Workspaces, error_of
-
-__all__ = ["Refused", "SlackAdapter", "Slash", "Vault"]
+from adapters.slack.workspaces import Clients, PlatformRefused, Workspaces, error_of
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +54,14 @@ class SlackAdapter:
     limit = LIMIT
 
     def __init__(
-        self, settings: Settings, slashes: Sequence[Slash], *, count: Callable[[str], None] = lambda _: None,
-        say: Callable[[str], None] = lambda _: None, vault: Vault | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        slashes: Sequence[Slash],
+        *,
+        count: Callable[[str], None] = lambda _: None,
+        say: Callable[[str], None] = lambda _: None,
+        vault: Vault | None = None,
+    ) -> None:
         self._settings, self._slashes, self._count, self._say = settings, slashes, count, say
         self._clients = Clients(settings.api_base)
         installed = (
@@ -69,7 +72,7 @@ class SlackAdapter:
         self._ears: dict[str, Ears] = {}
         self._statuses = Statuses(self._write_status)
         self._outbound = Outbound(self._workspaces, say, self._posted)
-        self._streams = Streams(self._outbound, self._recipient, count)
+        self._streams = SlackStreams(self._outbound, self._recipient, count)
         self._inbound: Inbound | None = None
         self._sockets: list[Socket] = []
         self._listening = False
@@ -88,11 +91,11 @@ class SlackAdapter:
             async with self._clients.opened():
                 await self._sign_in()
                 await self._take_in(bot)
-        except Refused as refused:
+        except PlatformRefused as refused:
             self.refused = str(refused)
             self._say(self.refused)
         except BaseExceptionGroup as group:
-            refusals, rest = group.split(Refused)
+            refusals, rest = group.split(PlatformRefused)
             if refusals is None or rest is not None:
                 raise
             self.refused = str(_first(refusals))
@@ -125,9 +128,20 @@ class SlackAdapter:
         )
         looks = Looks(bot, self._workspaces, rooms, inbound, self._count)
         events = Events(
-            self._settings, bot, self._workspaces, people, rooms, inbound, self._outbound, commands, home, started.start, self._count,
-            self._ears, looks,
-        )  # fmt: skip
+            self._settings,
+            bot,
+            self._workspaces,
+            people,
+            rooms,
+            inbound,
+            self._outbound,
+            commands,
+            home,
+            started.start,
+            self._count,
+            self._ears,
+            looks,
+        )
         self._inbound = inbound
         for known in reversed(await bot.newest(PLATFORM)):  # the newest last: what is followed first is forgotten first
             channel, thread = parted(known.channel)
@@ -147,7 +161,7 @@ class SlackAdapter:
     async def _until_gone(self) -> None:
         """For ever, or until the last workspace has thrown the app out and none can install it."""
         await (self._workspaces.empty if self._installed is None else asyncio.Event()).wait()
-        raise Refused(GONE)
+        raise PlatformRefused(GONE)
 
     @asynccontextmanager
     async def _intake(self, events: Events) -> AsyncIterator[None]:
@@ -164,7 +178,7 @@ class SlackAdapter:
                 try:
                     await stack.enter_async_context(Door(apps, self._count, pages).open(host.strip("[]"), int(port)))
                 except OSError as error:
-                    raise Refused(
+                    raise PlatformRefused(
                         f"slack.bind: {settings.bind} cannot be used ({error.strerror}). Name a free address."
                     ) from error
                 yield
@@ -258,7 +272,7 @@ class SlackAdapter:
         return True
 
 
-def _first(group: BaseExceptionGroup[Refused]) -> BaseException:
+def _first(group: BaseExceptionGroup[PlatformRefused]) -> BaseException:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -49,9 +49,16 @@ class Commands:
     """Runs the bot's commands for people."""
 
     def __init__(
-        self, bot: Bot, people: People, rooms: Rooms, home: Home, slashes: Sequence[Slash], session: aiohttp.ClientSession,
-        start: Callable[[Any], None], count: Callable[[str], None],
-    ) -> None:  # fmt: skip
+        self,
+        bot: Bot,
+        people: People,
+        rooms: Rooms,
+        home: Home,
+        slashes: Sequence[Slash],
+        session: aiohttp.ClientSession,
+        start: Callable[[Any], None],
+        count: Callable[[str], None],
+    ) -> None:
         self._bot, self._people, self._rooms, self._home = bot, people, rooms, home
         self._slashes, self._session, self._start, self._count = slashes, session, start, count
 
@@ -123,10 +130,13 @@ class Commands:
         container, message = body.get("container") or {}, body.get("message") or {}
         at_home = (body.get("view") or {}).get("type") == "home"
         return {
-            "line": line, "for": made_for, "home": at_home, "url": str(body.get("response_url") or ""),
+            "line": line,
+            "for": made_for,
+            "home": at_home,
+            "url": str(body.get("response_url") or ""),
             "channel": str((body.get("channel") or {}).get("id") or container.get("channel_id") or ""),
             "thread": str(container.get("thread_ts") or message.get("thread_ts") or ""),
-        }  # fmt: skip
+        }
 
     async def submitted(self, workspace: Workspace, scope: Scope, body: Mapping[str, Any]) -> None:
         """What was typed into a window belongs to the line of the button that opened it."""

@@ -45,18 +45,35 @@ class Events:
     """Takes the events of all workspaces. `ears` is told, by workspace, which connection hears it."""
 
     def __init__(
-        self, settings: Settings, bot: Bot, workspaces: Workspaces, people: People, rooms: Rooms, inbound: Inbound, outbound: Outbound,
-        commands: Commands, home: Home, start: Callable[[Coroutine[Any, Any, None]], None], count: Callable[[str], None],
-        ears: dict[str, Ears], looks: Looks,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        bot: Bot,
+        workspaces: Workspaces,
+        people: People,
+        rooms: Rooms,
+        inbound: Inbound,
+        outbound: Outbound,
+        commands: Commands,
+        home: Home,
+        start: Callable[[Coroutine[Any, Any, None]], None],
+        count: Callable[[str], None],
+        ears: dict[str, Ears],
+        looks: Looks,
+    ) -> None:
         self._settings, self._bot, self._workspaces, self._people, self._rooms = settings, bot, workspaces, people, rooms
         self._inbound, self._outbound, self._commands, self._home = inbound, outbound, commands, home
         self._start, self._count, self._ears, self._looks = start, count, ears, looks
         self._handlers: Mapping[str, Callable[[Written], Awaitable[None]]] = {
-            "message": self._message, "app_mention": self._mention, "app_home_opened": self._opened, "team_join": self._joined,
-            "user_change": self._user_changed, "app_uninstalled": self._uninstalled, "tokens_revoked": self._revoked,
-            "assistant_thread_started": self._assistant, "agent_session_stopped": self._stopped,
-        }  # fmt: skip
+            "message": self._message,
+            "app_mention": self._mention,
+            "app_home_opened": self._opened,
+            "team_join": self._joined,
+            "user_change": self._user_changed,
+            "app_uninstalled": self._uninstalled,
+            "tokens_revoked": self._revoked,
+            "assistant_thread_started": self._assistant,
+            "agent_session_stopped": self._stopped,
+        }
 
     def app(self, client: AsyncWebClient, signing_secret: str, ears: Ears) -> AsyncApp:
         """Bolt's app; without a signing secret for Socket Mode. `ears` hears what comes in."""
@@ -67,10 +84,16 @@ class Events:
             return await self._authorize(enterprise_id, team_id)
 
         app = AsyncApp(
-            name="keepsake", logger=quiet, client=client, authorize=authorize, process_before_response=True,
-            signing_secret=signing_secret or "none", request_verification_enabled=bool(signing_secret),
-            ignoring_self_events_enabled=False, attaching_conversation_kwargs_enabled=False,
-        )  # fmt: skip
+            name="keepsake",
+            logger=quiet,
+            client=client,
+            authorize=authorize,
+            process_before_response=True,
+            signing_secret=signing_secret or "none",
+            request_verification_enabled=bool(signing_secret),
+            ignoring_self_events_enabled=False,
+            attaching_conversation_kwargs_enabled=False,
+        )
 
         async def on_event(body: dict[str, Any]) -> None:
             await self.take(body, ears)

@@ -63,10 +63,13 @@ async def told(attached: Sequence[File], cap: int, workspace: Workspace, session
     if signed_out:
         log.warning("Slack: an attachment could not be read: %s", SIGNED_OUT)
     return [
-        f"{line}\n[{described(file)[1:-1]} could not be read]" if file in signed_out and line != described(file) else
-        f"{line[:-1]}, could not be read]" if file in signed_out else line
+        f"{line}\n[{described(file)[1:-1]} could not be read]"
+        if file in signed_out and line != described(file)
+        else f"{line[:-1]}, could not be read]"
+        if file in signed_out
+        else line
         for file, line in zip(attached, lines, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 async def seen(

@@ -31,7 +31,7 @@ from adapters.slack.settings import Settings
 from adapters.slack.texts import mentioned, names_from, readable
 from adapters.slack.triggers import facts_of, is_stranger
 from adapters.slack.written import Written
-from adapters.triggers import Decision, decide
+from adapters.triggers import Heard, decide
 from adapters.turnstile import Turnstile
 
 log = logging.getLogger(__name__)
@@ -64,9 +64,16 @@ class Inbound:
     """Takes in what concerns the bot. `count` is told the reason of every decision; `line` runs what is a command, if it is one."""
 
     def __init__(
-        self, settings: Settings, bot: Bot, people: People, rooms: Rooms, session: aiohttp.ClientSession, count: Callable[[str], None],
-        tell: Tell, line: Callable[[Written, PlaceOf, str], bool],
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        bot: Bot,
+        people: People,
+        rooms: Rooms,
+        session: aiohttp.ClientSession,
+        count: Callable[[str], None],
+        tell: Tell,
+        line: Callable[[Written, PlaceOf, str], bool],
+    ) -> None:
         self._settings, self._bot, self._people, self._rooms = settings, bot, people, rooms
         self._session, self._count, self._tell, self._line = session, count, tell, line
         self._quotes = Quotes(settings.context_messages, people)
@@ -163,20 +170,25 @@ class Inbound:
         workspace = "" if written.scope.team else room.workspace
         return place_of(written.scope, written.channel, thread, room.kind, room.name, workspace)
 
-    def _decision(self, written: Written, room: Room) -> Decision:
+    def _decision(self, written: Written, room: Room) -> Heard:
         settings, event = self._settings, written.event
         place = spot(written.channel, str(event.get("thread_ts") or "") or None)
         facts = facts_of(
-            event, written.scope, written.me, written.workspace.bot_id, direct=room.kind == "direct", mine=place in self._threads,
+            event,
+            written.scope,
+            written.me,
+            written.workspace.bot_id,
+            direct=room.kind == "direct",
+            mine=place in self._threads,
             bots=settings.rules.bots,
-        )  # fmt: skip
+        )
         decision = decide(facts, settings.rules)
         if facts.author == "person" and facts.ordinary:
             self._guard.person(written.channel)
         elif decision.kind != "ignore" and not self._guard.bot(
             written.channel, facts.author_id, moment(stamp(event)).timestamp()
         ):
-            return Decision("ignore", "bot_loop")
+            return Heard("ignore", "bot_loop")
         return decision
 
     async def _take(self, written: Written, key: str, room: Room, profile: asyncio.Future[Profile | None]) -> bool | None:
@@ -208,16 +220,19 @@ class Inbound:
             return True
         return await self._accept(written, key, decision, person, place, words)
 
-    async def _accept(self, written: Written, key: str, decision: Decision, person: Person, place: PlaceOf, words: str) -> bool:
+    async def _accept(self, written: Written, key: str, decision: Heard, person: Person, place: PlaceOf, words: str) -> bool:
         event, ts = written.event, stamp(written.event)
         attached = await self._soon(files.files_of(event, written.workspace), written, [])
         reading = asyncio.create_task(self._file_lines(written, attached), name="slack files")
         looking = asyncio.create_task(self._pictures(written, attached), name="slack pictures")
         none: tuple[Quote, ...] = ()
         quotes = await self._soon(
-            self._quotes.of(written.workspace, written.scope, event, me=written.me, direct=place.kind == "direct", place=place.external_id),
-            written, none,
-        )  # fmt: skip
+            self._quotes.of(
+                written.workspace, written.scope, event, me=written.me, direct=place.kind == "direct", place=place.external_id
+            ),
+            written,
+            none,
+        )
         lines = await self._soon(asyncio.shield(reading), written, None)
         unseen: tuple[Image, ...] = ()
         pictures = await self._soon(looking, written, unseen)
@@ -226,9 +241,17 @@ class Inbound:
         if not text and quotes:
             text = "(forwards a message)"
         incoming = Incoming(
-            "message", person, place, key=key, at=moment(ts), text=text, message_id=ts, addressed=decision.kind == "answer", quotes=quotes,
+            "message",
+            person,
+            place,
+            key=key,
+            at=moment(ts),
+            text=text,
+            message_id=ts,
+            addressed=decision.kind == "answer",
+            quotes=quotes,
             images=pictures,
-        )  # fmt: skip
+        )
         fresh = await self._bot.receive(incoming)
         self._quotes.taken(place.external_id, written.user, ts)
         self._remember(place.external_id, ts, written.user)

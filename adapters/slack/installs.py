@@ -95,10 +95,16 @@ class Installations(AsyncInstallationStore):
         """Keep the bot's part."""
         team = "" if bot.is_enterprise_install else bot.team_id or ""
         kept = {
-            "token": bot.bot_token, "bot_id": bot.bot_id, "user": bot.bot_user_id, "refresh": bot.bot_refresh_token,
-            "expires": bot.bot_token_expires_at, "org": bot.is_enterprise_install, "team": bot.team_id, "enterprise": bot.enterprise_id,
+            "token": bot.bot_token,
+            "bot_id": bot.bot_id,
+            "user": bot.bot_user_id,
+            "refresh": bot.bot_refresh_token,
+            "expires": bot.bot_token_expires_at,
+            "org": bot.is_enterprise_install,
+            "team": bot.team_id,
+            "enterprise": bot.enterprise_id,
             "app": bot.app_id,
-        }  # fmt: skip
+        }
         await self._vault.save(bot.enterprise_id or "" if not team else "", team, json.dumps(kept))
 
     async def async_find_bot(
@@ -112,10 +118,17 @@ class Installations(AsyncInstallationStore):
             return None
         kept = json.loads(found)
         return Bot(
-            app_id=kept["app"], enterprise_id=kept["enterprise"], team_id=kept["team"], bot_token=kept["token"], bot_id=kept["bot_id"],
-            bot_user_id=kept["user"], bot_refresh_token=kept["refresh"], bot_token_expires_at=kept["expires"],
-            is_enterprise_install=kept["org"], installed_at=0.0,
-        )  # fmt: skip
+            app_id=kept["app"],
+            enterprise_id=kept["enterprise"],
+            team_id=kept["team"],
+            bot_token=kept["token"],
+            bot_id=kept["bot_id"],
+            bot_user_id=kept["user"],
+            bot_refresh_token=kept["refresh"],
+            bot_token_expires_at=kept["expires"],
+            is_enterprise_install=kept["org"],
+            installed_at=0.0,
+        )
 
     async def async_delete_bot(self, *, enterprise_id: str | None, team_id: str | None) -> None:
         """The app was taken out."""
@@ -169,9 +182,17 @@ class Installed:
     def flow(self) -> AsyncOAuthFlow:
         """The pages under which a workspace installs the app."""
         settings = AsyncOAuthSettings(
-            client_id=self._oauth.client_id, client_secret=self._oauth.client_secret, scopes=sorted(SCOPES), user_scopes=[],
-            redirect_uri=self._oauth.public_url.rstrip("/") + REDIRECT, install_path=INSTALL, redirect_uri_path=REDIRECT,
-            installation_store=self.store, installation_store_bot_only=True, state_store=self._states,
-            state_expiration_seconds=int(STATE_LIFE.total_seconds()), logger=logging.getLogger("slack_bolt"),
-        )  # fmt: skip
+            client_id=self._oauth.client_id,
+            client_secret=self._oauth.client_secret,
+            scopes=sorted(SCOPES),
+            user_scopes=[],
+            redirect_uri=self._oauth.public_url.rstrip("/") + REDIRECT,
+            install_path=INSTALL,
+            redirect_uri_path=REDIRECT,
+            installation_store=self.store,
+            installation_store_bot_only=True,
+            state_store=self._states,
+            state_expiration_seconds=int(STATE_LIFE.total_seconds()),
+            logger=logging.getLogger("slack_bolt"),
+        )
         return AsyncOAuthFlow(client=self._client, logger=logging.getLogger("slack_bolt"), settings=settings)

@@ -8,11 +8,27 @@ from adapters.slack.names import Json
 from adapters.slack.settings import COMMAND, PATH, REDIRECT, SCOPES
 
 EVENTS = (
-    "agent_session_stopped", "app_context_changed", "app_home_opened", "app_mention", "app_uninstalled",
-    "assistant_thread_context_changed", "assistant_thread_started", "channel_archive", "channel_id_changed", "channel_rename", "channel_shared",
-    "channel_unshared", "group_rename", "message.channels", "message.groups", "message.im", "message.mpim", "team_join", "tokens_revoked",
+    "agent_session_stopped",
+    "app_context_changed",
+    "app_home_opened",
+    "app_mention",
+    "app_uninstalled",
+    "assistant_thread_context_changed",
+    "assistant_thread_started",
+    "channel_archive",
+    "channel_id_changed",
+    "channel_rename",
+    "channel_shared",
+    "channel_unshared",
+    "group_rename",
+    "message.channels",
+    "message.groups",
+    "message.im",
+    "message.mpim",
+    "team_join",
+    "tokens_revoked",
     "user_change",
-)  # fmt: skip
+)
 DESCRIPTION = "A companion that remembers what you tell it."
 
 

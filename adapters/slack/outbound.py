@@ -29,12 +29,33 @@ KEPT = 300.0
 REMEMBERED = 5_000
 
 GONE_FOR_GOOD = frozenset(
-    ("channel_not_found", "is_archived", "not_in_channel", "no_text", "msg_too_long", "msg_blocks_too_long", "invalid_arguments",
-     "invalid_blocks", "invalid_blocks_format", "restricted_action", "restricted_action_read_only_channel",
-     "restricted_action_thread_only_channel", "restricted_action_non_threadable_channel", "restricted_action_thread_locked",
-     "messages_tab_disabled", "cannot_reply_to_message", "thread_not_found", "message_not_found", "team_access_not_granted",
-     "team_not_found", "ekm_access_denied", "missing_scope", "not_allowed_token_type", "channel_type_not_supported")
-)  # fmt: skip
+    (
+        "channel_not_found",
+        "is_archived",
+        "not_in_channel",
+        "no_text",
+        "msg_too_long",
+        "msg_blocks_too_long",
+        "invalid_arguments",
+        "invalid_blocks",
+        "invalid_blocks_format",
+        "restricted_action",
+        "restricted_action_read_only_channel",
+        "restricted_action_thread_only_channel",
+        "restricted_action_non_threadable_channel",
+        "restricted_action_thread_locked",
+        "messages_tab_disabled",
+        "cannot_reply_to_message",
+        "thread_not_found",
+        "message_not_found",
+        "team_access_not_granted",
+        "team_not_found",
+        "ekm_access_denied",
+        "missing_scope",
+        "not_allowed_token_type",
+        "channel_type_not_supported",
+    )
+)
 """Errors that no repetition mends for this message."""
 PERSON_GONE = frozenset(("user_not_found", "user_disabled", "user_is_bot", "cannot_dm_bot"))
 """Errors that mean the person: nothing more is tried with them until they write again."""

@@ -53,10 +53,17 @@ def profile_of(user: Mapping[str, Any]) -> Profile:
     zone = user.get("tz")
     roles = [role for role in ("admin", "owner") if user.get(f"is_{role}") is True]
     return Profile(
-        str(user.get("id") or ""), str(name)[:NAME_LENGTH], zone if zone in ZONES else None, user.get("locale") or None,
-        str(user.get("team_id") or ""), str(grid.get("id") or ""), str(grid.get("enterprise_id") or ""), bool(user.get("is_bot")),
-        bool(user.get("deleted")), tuple(roles),
-    )  # fmt: skip
+        str(user.get("id") or ""),
+        str(name)[:NAME_LENGTH],
+        zone if zone in ZONES else None,
+        user.get("locale") or None,
+        str(user.get("team_id") or ""),
+        str(grid.get("id") or ""),
+        str(grid.get("enterprise_id") or ""),
+        bool(user.get("is_bot")),
+        bool(user.get("deleted")),
+        tuple(roles),
+    )
 
 
 def person_of(scope: Scope, user_id: str, profile: Profile | None, home: str = "", roles: tuple[str, ...] = ()) -> Person:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from adapters.triggers import Rules
+from adapters.triggers import ListenRules
 
 LIMIT = 11_000
 """The most code points of one message: a markdown block takes 12,000, all blocks together about 13,200."""
@@ -14,9 +14,26 @@ API = "https://slack.com/api/"
 PATH, INSTALL, REDIRECT = "/slack/events", "/slack/install", "/slack/oauth_redirect"
 """Where Slack and browsers find us in HTTP mode."""
 SCOPES = frozenset(
-    ("app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands", "dnd:read", "files:read",
-     "files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write", "mpim:history", "mpim:read", "users:read")
-)  # fmt: skip
+    (
+        "app_mentions:read",
+        "assistant:write",
+        "channels:history",
+        "channels:read",
+        "chat:write",
+        "commands",
+        "dnd:read",
+        "files:read",
+        "files:write",
+        "groups:history",
+        "groups:read",
+        "im:history",
+        "im:read",
+        "im:write",
+        "mpim:history",
+        "mpim:read",
+        "users:read",
+    )
+)
 """The scopes that the manifest asks for."""
 
 
@@ -51,7 +68,7 @@ class Settings:
     bind: str = ""
     api_base: str = API
     command: str = COMMAND
-    rules: Rules = Rules()
+    rules: ListenRules = ListenRules()
     answer_in_thread: bool = True
     strangers: bool = False
     streaming: bool = False

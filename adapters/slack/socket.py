@@ -21,7 +21,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from adapters.slack.settings import Settings
-from adapters.slack.workspaces import DEAD_TOKEN, Refused, error_of
+from adapters.slack.workspaces import DEAD_TOKEN, PlatformRefused, error_of
 
 log = logging.getLogger(__name__)
 
@@ -150,12 +150,12 @@ class Socket:
     def _judge(self, error: SlackApiError) -> None:
         code = error_of(error)
         if code in ("missing_scope", "not_allowed_token_type", "no_permission"):
-            raise Refused(
+            raise PlatformRefused(
                 f"slack.app_token_env: the token in {self._token_env} may not open a Socket Mode connection ({code}). Make an app-level "
                 "token (xapp-) with the scope connections:write on your app's page (Basic Information)."
             ) from error
         if code in REFUSALS:
-            raise Refused(
+            raise PlatformRefused(
                 f"slack.app_token_env: Slack does not accept the token in {self._token_env} ({code}); it is wrong or was revoked. Copy the "
                 "app-level token (xapp-) anew from your app's page (Basic Information)."
             ) from error

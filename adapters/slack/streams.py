@@ -37,7 +37,7 @@ class _Growing:
     alive: bool = True
 
 
-class Streams:
+class SlackStreams:
     """`recipient` tells whom a place's stream is for, as (team, user); None when nobody knows."""
 
     def __init__(self, outbound: Outbound, recipient: Callable[[str], str | None], count: Callable[[str], None]) -> None:
@@ -76,9 +76,12 @@ class Streams:
         """A stream's id; None where there are none, so that edits have to do."""
         try:
             answer = await workspace.client.chat_startStream(
-                channel=channel, thread_ts=thread, markdown_text=shown or None, recipient_user_id=user,
+                channel=channel,
+                thread_ts=thread,
+                markdown_text=shown or None,
+                recipient_user_id=user,
                 recipient_team_id=outgoing.workspace or workspace.key,
-            )  # fmt: skip
+            )
         except SlackApiError as error:
             meant = await self._outbound.judged(workspace, error)
             if isinstance(meant, TryLater) or error_of(error) in DEAD_TOKEN:

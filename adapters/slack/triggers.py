@@ -26,13 +26,18 @@ def facts_of(
         author = "bot"
     thread = event.get("thread_ts")
     return Facts(
-        author=author, author_id=bot if bot in bots else user or bot, ordinary=event.get("subtype") in WRITTEN and not event.get("hidden"),
-        direct=direct, workspace=scope.workspace, channel=str(event.get("channel") or ""), parent="",
+        author=author,
+        author_id=bot if bot in bots else user or bot,
+        ordinary=event.get("subtype") in WRITTEN and not event.get("hidden"),
+        direct=direct,
+        workspace=scope.workspace,
+        channel=str(event.get("channel") or ""),
+        parent="",
         mentioned=event.get("type") == "app_mention" or (bool(me) and (f"<@{me}>" in text or f"<@{me}|" in text)),
         mass_mention=any(mark in text for mark in _MASS),
         my_thread=bool(thread) and (mine or (bool(me) and event.get("parent_user_id") == me)),
         readable=bool(text or event.get("files") or event.get("attachments") or event.get("blocks")),
-    )  # fmt: skip
+    )
 
 
 def is_stranger(event: Mapping[str, Any], scope: Scope) -> str:

@@ -30,7 +30,7 @@ DEAD_TOKEN = frozenset(
 """Errors that no repetition mends while the token stays the same."""
 
 
-class Refused(Exception):
+class PlatformRefused(Exception):
     """Slack refuses for good; the text is a line for the operator."""
 
 
@@ -118,7 +118,7 @@ class Workspaces:
                 self._add(await self._asked(tokens.bot, tokens.bot_env))
             except SlackApiError as error:
                 if (code := error_of(error)) in DEAD_TOKEN:
-                    raise Refused(
+                    raise PlatformRefused(
                         f"slack.bot_token_env: Slack does not accept the token in {tokens.bot_env} ({code}); it is wrong or was revoked. "
                         "Copy the Bot User OAuth Token (xoxb-) anew from your app's page (OAuth & Permissions)."
                     ) from error
@@ -136,9 +136,14 @@ class Workspaces:
         data: Any = answer.data
         org_wide = bool(data.get("is_enterprise_install"))
         return Workspace(
-            "" if org_wide else str(data.get("team_id") or ""), str(data.get("enterprise_id") or ""), str(data.get("user_id") or ""),
-            str(data.get("bot_id") or ""), client, token, env,
-        )  # fmt: skip
+            "" if org_wide else str(data.get("team_id") or ""),
+            str(data.get("enterprise_id") or ""),
+            str(data.get("user_id") or ""),
+            str(data.get("bot_id") or ""),
+            client,
+            token,
+            env,
+        )
 
     def _add(self, workspace: Workspace) -> Workspace:
         self._by_key[workspace.key] = workspace

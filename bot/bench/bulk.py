@@ -19,7 +19,7 @@ import psycopg
 from bot.bench import retrieval
 from bot.bench.retrieval import Chat
 from bot.bench.stage import PLATFORM, START
-from bot.findings import StartError
+from bot.config.findings import StartError
 from memory.db import Database, value
 
 Owner = psycopg.AsyncConnection[dict[str, Any]]
@@ -100,8 +100,19 @@ async def write_messages(
 def _rows(store: Store, said: Sequence[tuple[str, str]], first: datetime) -> Iterator[tuple[object, ...]]:
     for number, (author, text) in enumerate(said):
         role = "user" if number % 2 == 0 else "assistant"
-        yield (store.agent, store.conversation, store.place, "direct", number + 1, role, "message", author, text, True,
-               first + timedelta(minutes=number))  # fmt: skip
+        yield (
+            store.agent,
+            store.conversation,
+            store.place,
+            "direct",
+            number + 1,
+            role,
+            "message",
+            author,
+            text,
+            True,
+            first + timedelta(minutes=number),
+        )
 
 
 async def write_vectors(owner: Owner, store: Store, vectors: Iterable[Vectors], model: int = 1) -> None:

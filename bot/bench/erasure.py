@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
+from bot.app.runtime import engine_settings, now
 from bot.bench.bulk import PER_BLOCK, Owner, Store, authored, person, unit, write_messages, write_vectors
 from bot.bench.model import apart
 from bot.bench.running import StopwatchAdapter, at_rest, running_bot
 from bot.bench.stage import PLATFORM, ground, owning, services_on, table
+from bot.config.sections import EngineSection
 from bot.embedded import Servers
-from bot.runtime import engine_settings, now
-from bot.sections import Engine
 from memory import erasure
 from memory.cache import Cache
 from memory.db import Database, value
@@ -148,7 +148,7 @@ async def under_load(running: Servers, people: int, seed: int = SEED) -> dict[st
         apart() as model,
         owning(running) as owner,
         services_on(running, model.base_url) as services,
-        running_bot(services, engine_settings(Engine(debounce=0, concurrency=50))) as adapter,
+        running_bot(services, engine_settings(EngineSection(debounce=0, concurrency=50))) as adapter,
     ):
         await model.slow_down(0.05)
         talkers = [asyncio.create_task(_talk(adapter, f"load-{number}")) for number in range(people)]

@@ -26,13 +26,12 @@ from bot.bench.model import Answer, ModelServer, Request
 from bot.bench.retrieval import Chat, Turn
 from bot.bench.sizes import Sized, Sizes
 from bot.bench.stage import START, Talk, ground, hand_driven, table
+from bot.config.findings import StartError
 from bot.embedded import Servers
-from bot.findings import StartError
 from bot.model.calls import Call
-from bot.summariser import WORDS
-from memory import recall_storage
+from bot.turn.summariser import WORDS
 from memory.embedding_filler import EmbeddingFiller
-from memory.search import Query
+from memory.search import Query, search_messages
 
 RESERVES = {4_000: 400, 8_000: 700, 16_000: 1_500}
 """The budgets, each with its reply reserve, in tokens."""
@@ -127,7 +126,7 @@ async def look(talk: Talk, chat: Chat, ids: dict[int, str], told: Told) -> None:
     for question in chat.questions:
         vector = await talk.services.meaning.of(question.text)
         async with talk.services.db.agent(talk.agent, everything=True) as connection:
-            page = await recall_storage.search(connection, Query(question.text), vector)
+            page = await search_messages(connection, Query(question.text), vector)
         found = {ids[hit.id] for hit in page.hits if hit.id in ids}
         told.in_queue.append(len(question.evidence & queue) / len(question.evidence))
         told.reached.append(len(question.evidence & (queue | found)) / len(question.evidence))
@@ -196,13 +195,36 @@ def report(results: Sequence[tuple[str, Told]]) -> str:
     for name, told in results:
         most = max((sized.tokens for sized in told.sized), default=0)
         rows.append(
-            (name, f"{told.budget:,}", told.chats, f"{told.messages:,}", f"{len(told.sized):,}", f"{most / told.budget:.1%}", told.over,
-             told.flushes, told.unwarned, _mean(told.in_queue), _mean(told.reached))
-        )  # fmt: skip
+            (
+                name,
+                f"{told.budget:,}",
+                told.chats,
+                f"{told.messages:,}",
+                f"{len(told.sized):,}",
+                f"{most / told.budget:.1%}",
+                told.over,
+                told.flushes,
+                told.unwarned,
+                _mean(told.in_queue),
+                _mean(told.reached),
+            )
+        )
     return table(
-        ("data", "budget", "chats", "messages", "requests", "largest", "over budget", "flushes", "unwarned", "in queue", "queue + 1 search"),
+        (
+            "data",
+            "budget",
+            "chats",
+            "messages",
+            "requests",
+            "largest",
+            "over budget",
+            "flushes",
+            "unwarned",
+            "in queue",
+            "queue + 1 search",
+        ),
         rows,
-    )  # fmt: skip
+    )
 
 
 def _mean(shares: Sequence[float]) -> str:

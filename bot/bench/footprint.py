@@ -27,15 +27,15 @@ from pathlib import Path
 import psutil
 
 import bot
+from bot.app.runtime import engine_settings
 from bot.bench.bulk import Owner, texts_of
 from bot.bench.eviction import Teller
 from bot.bench.model import ModelServer
 from bot.bench.running import at_rest, running_bot
 from bot.bench.stage import ground, owning, services_on, table
+from bot.config.findings import StartError
+from bot.config.sections import EngineSection
 from bot.embedded import Servers
-from bot.findings import StartError
-from bot.runtime import engine_settings
-from bot.sections import Engine
 from memory.db import value
 from memory.embedding_filler import EmbeddingFiller
 
@@ -153,7 +153,7 @@ async def disk(running: Servers, said: Sequence[str], messages: int) -> Disk:
         ModelServer(teller) as model,
         owning(running) as owner,
         services_on(running, model.base_url) as services,
-        running_bot(services, engine_settings(Engine(debounce=0))) as adapter,
+        running_bot(services, engine_settings(EngineSection(debounce=0))) as adapter,
     ):
         before = await _sizes(owner)
         for _ in range(messages // 2):

@@ -194,9 +194,15 @@ class Apart:
 async def apart(*, latency: float = 0.0) -> AsyncIterator[Apart]:
     """An instant model in a process of its own, which ends when its standard input does."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot.bench.model", "--latency", str(latency),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "bot.bench.model",
+        "--latency",
+        str(latency),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
     assert process.stdout is not None
     assert process.stdin is not None
     try:

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from bot.bench.model import Answer, ModelServer, Request
 from bot.bench.stage import Talk, ground, hand_driven, table
+from bot.config.findings import StartError
 from bot.embedded import Servers
-from bot.findings import StartError
 from bot.model.calls import Call
 from memory import archival_storage
 from memory.db import value
@@ -122,8 +122,13 @@ async def ask(talk: Talk, sample: Sample) -> Answered:
     async with talk.services.db.agent(agent, place) as connection:
         for key, val in sample.pairs.items():
             await archival_storage.insert(
-                connection, agent=agent, place=place, visibility="direct", content=f"Key-value pair: key = {key}, value = {val}", at=talk.at
-            )  # fmt: skip
+                connection,
+                agent=agent,
+                place=place,
+                visibility="direct",
+                content=f"Key-value pair: key = {key}, value = {val}",
+                at=talk.at,
+            )
     await talk.hear(QUESTION.format(sample.keys[0]))
     said = await talk.turn()
     assert talk.claimed is not None
@@ -149,9 +154,16 @@ def report(answers: Sequence[Answered]) -> str:
         own = [answer for answer in answers if answer.level == level]
         calls = [answer.calls for answer in own]
         rows.append(
-            (level, own[0].keys, len(own), f"{100 * statistics.fmean(a.exact for a in own):.1f} %", f"{min(calls)} to {max(calls)}",
-             own[0].keys + 1, f"{statistics.fmean(a.passes for a in own):.1f}")
-        )  # fmt: skip
+            (
+                level,
+                own[0].keys,
+                len(own),
+                f"{100 * statistics.fmean(a.exact for a in own):.1f} %",
+                f"{min(calls)} to {max(calls)}",
+                own[0].keys + 1,
+                f"{statistics.fmean(a.passes for a in own):.1f}",
+            )
+        )
     return table(("level", "keys", "questions", "exact", "calls", "keys + 1", "passes"), rows)
 
 

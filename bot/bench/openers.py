@@ -28,16 +28,16 @@ from pathlib import Path
 from typing import Any
 
 from bot import rehearsal
+from bot.app.runtime import engine_settings
 from bot.bench.eviction import SEED, Teller, read_msc, tell
 from bot.bench.model import ModelServer
 from bot.bench.retrieval import Chat
 from bot.bench.stage import Talk, ground, services_on, table
+from bot.config.findings import StartError
+from bot.config.sections import EngineSection
 from bot.embedded import Servers
 from bot.engine.inbox import accept_timed
 from bot.engine.queue import Queue
-from bot.findings import StartError
-from bot.runtime import engine_settings
-from bot.sections import Engine
 from memory import working_context
 from memory.embedding import Embedder, Vector
 
@@ -121,7 +121,7 @@ async def run(running: Servers, samples: Sequence[Sample], asked: Asked) -> list
         ModelServer(teller := Teller()) as scripted,
         services_on(running, scripted.base_url) as telling,
         services_on(running, asked.url, model=asked.section) as measured,
-        Queue(telling.at.database, engine_settings(Engine())) as queue,
+        Queue(telling.at.database, engine_settings(EngineSection())) as queue,
     ):
         embedder = await _embedder(measured)
         for sample in samples:
@@ -140,7 +140,7 @@ async def run(running: Servers, samples: Sequence[Sample], asked: Asked) -> list
 
 
 async def _embedder(services: Any) -> Embedder:
-    from bot.services import embedder_for
+    from bot.app.services import embedder_for
 
     name = os.environ.get("EMBEDDING", "")
     loaded = services.loaded
@@ -159,8 +159,15 @@ async def _remember(talk: Talk, facts: Sequence[str]) -> None:
     async with talk.services.db.agent(talk.agent, place["place_id"]) as connection:
         for fact in reversed(kept):
             await working_context.insert(
-                connection, agent=talk.agent, place=place["place_id"], visibility="direct", section="key_facts", content=fact, turn=None, at=talk.at
-            )  # fmt: skip
+                connection,
+                agent=talk.agent,
+                place=place["place_id"],
+                visibility="direct",
+                section="key_facts",
+                content=fact,
+                turn=None,
+                at=talk.at,
+            )
         await connection.execute("UPDATE agents SET version = version + 1 WHERE id = %s", (talk.agent,))
 
 
@@ -170,12 +177,7 @@ async def _open(talk: Talk) -> str:
     payload = {"timer": "opener", "purpose": "", "due_at": talk.at.isoformat(), "every": None}
     async with talk.services.db.bare() as connection:
         await accept_timed(
-            connection,
-            agent=talk.agent,
-            place=place["place_id"],
-            key=f"opener-{uuid.uuid4()}",
-            payload=payload,
-            now=talk.at,
+            connection, agent=talk.agent, place=place["place_id"], key=f"opener-{uuid.uuid4()}", payload=payload, now=talk.at
         )
     return " ".join(await talk.turn())
 

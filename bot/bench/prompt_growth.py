@@ -105,10 +105,18 @@ def report(calls: Sequence[Call], messages: int = MESSAGES, early: int = EARLY) 
         full, unseen = statistics.fmean(c.full for c in chats), statistics.fmean(c.full_unseen for c in chats)
         own = statistics.fmean(c.sized.tokens for c in part)
         rows.append(
-            (f"{first:,} to {first + step:,}", len(part), sum(c.sized.for_summary for c in part), f"{own:,.0f}",
-             f"{sum(c.sized.seen for c in part) / sum(c.sized.tokens for c in part):.1%}", f"{statistics.fmean(c.sized.unseen for c in part):,.0f}",
-             f"{full:,.0f}", f"{unseen:,.0f}", f"{own / full:.2f}")
-        )  # fmt: skip
+            (
+                f"{first:,} to {first + step:,}",
+                len(part),
+                sum(c.sized.for_summary for c in part),
+                f"{own:,.0f}",
+                f"{sum(c.sized.seen for c in part) / sum(c.sized.tokens for c in part):.1%}",
+                f"{statistics.fmean(c.sized.unseen for c in part):,.0f}",
+                f"{full:,.0f}",
+                f"{unseen:,.0f}",
+                f"{own / full:.2f}",
+            )
+        )
     seen = sum(c.sized.seen for c in calls) / sum(c.sized.tokens for c in calls)
     lines = table(
         (

@@ -10,11 +10,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from datetime import timedelta
 
 from adapters.base import Bot, Incoming, Outgoing, Person, PlaceOf
+from bot.app.runtime import PARTS, assembled, now
+from bot.app.services import Services
 from bot.bench.bulk import Owner
 from bot.bench.stage import PLATFORM
 from bot.engine.settings import EngineSettings
-from bot.runtime import PARTS, assembled, now
-from bot.services import Services
 from memory.db import value
 
 PATIENCE = 600.0
@@ -61,10 +61,15 @@ class StopwatchAdapter:
         key = f"{user}-{next(self._numbers)}"
         await bot.receive(
             Incoming(
-                "message", Person(PLATFORM, "", user, "Ada", timezone="UTC"), PlaceOf(PLATFORM, "", "", user, "direct", "Ada"), key, now(), text,
+                "message",
+                Person(PLATFORM, "", user, "Ada", timezone="UTC"),
+                PlaceOf(PLATFORM, "", "", user, "direct", "Ada"),
+                key,
+                now(),
+                text,
                 message_id=key,
             )
-        )  # fmt: skip
+        )
         return answered
 
     async def ask(self, user: str, text: str) -> float:

@@ -175,20 +175,19 @@ async def measure(db: Database, owner: Owner, source: Source, meaning: Meaning, 
     row = await (await owner.execute("SELECT pg_database_size(current_database()) AS size")).fetchone()
     assert row is not None
     return Found(
-        count,
-        times,
-        no_word,
-        statistics.fmean(index),
-        statistics.fmean(usual),
-        statistics.fmean(exactly),
-        row["size"] / 1e6,
+        count, times, no_word, statistics.fmean(index), statistics.fmean(usual), statistics.fmean(exactly), row["size"] / 1e6
     )
 
 
 async def run(
-    running: Servers, chats: Sequence[Chat], embedder: Embedder, *, sizes: Sequence[int], questions: int = QUESTIONS,
+    running: Servers,
+    chats: Sequence[Chat],
+    embedder: Embedder,
+    *,
+    sizes: Sequence[int],
+    questions: int = QUESTIONS,
     say: Callable[[str], None] = print,
-) -> list[Found]:  # fmt: skip
+) -> list[Found]:
     """Measure at every size."""
     say(f"making the vectors of the conversations with {embedder.name} ...")
     source = await source_of(chats, embedder, questions)
@@ -207,8 +206,17 @@ def report(found: Sequence[Found]) -> str:
     rows = []
     for each in found:
         times = [f"{percentile(part, share) * 1000:.1f}" for part in (each.both, each.no_word) for share in (0.5, 0.95)]
-        rows.append((f"{each.messages:,}", f"{times[0]} / {times[1]}", f"{times[2]} / {times[3]}", f"{each.index:.1%}", f"{each.result:.3f}",
-                     f"{each.exact:.3f}", f"{each.megabytes:,.0f}"))  # fmt: skip
+        rows.append(
+            (
+                f"{each.messages:,}",
+                f"{times[0]} / {times[1]}",
+                f"{times[2]} / {times[3]}",
+                f"{each.index:.1%}",
+                f"{each.result:.3f}",
+                f"{each.exact:.3f}",
+                f"{each.megabytes:,.0f}",
+            )
+        )
     return table(("messages", "p50 / p95 ms", "no word", "index@10", "R@10", "exact R@10", "database MB"), rows)
 
 

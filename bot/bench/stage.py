@@ -22,22 +22,22 @@ from psycopg.rows import dict_row
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from adapters.base import Incoming, Person, PlaceOf
-from bot.agent import Agent
+from bot.app.runtime import APOLOGY, PAGE_SIZE, REFUSED, SPENT, WAITING, engine_settings
+from bot.app.services import Services, opened
 from bot.bench.model import ModelServer
-from bot.config import Config, Loaded
+from bot.config.loading import Config, Loaded
+from bot.config.sections import EngineSection
 from bot.embedded import Servers, servers
 from bot.engine import inbox, turns
 from bot.engine.events import Claim
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
-from bot.executor import Bounds
-from bot.pressure import Pressure
 from bot.prompts import load
-from bot.running_turn import AgentSettings, RunningTurn
-from bot.runtime import APOLOGY, PAGE_SIZE, REFUSED, SPENT, WAITING, engine_settings
-from bot.sections import Engine
-from bot.services import Services, opened
 from bot.speaking.initiative import Initiative
+from bot.turn.agent import Agent
+from bot.turn.executor import Bounds
+from bot.turn.pressure import Pressure
+from bot.turn.state import AgentSettings, RunningTurn
 from memory import tokens
 from memory.db import Connection
 from memory.main_context import MainContext
@@ -110,12 +110,22 @@ def settings_of(services: Services) -> AgentSettings:
     config = services.loaded.config
     context, turn = config.context, config.turn
     return AgentSettings(
-        chat_model=services.names.chat, summary_model=services.names.summary, budget=context.budget, warning=context.warning,
-        flush=context.flush, evict=context.evict, reply_reserve=context.reply_reserve, page_size=PAGE_SIZE,
+        chat_model=services.names.chat,
+        summary_model=services.names.summary,
+        budget=context.budget,
+        warning=context.warning,
+        flush=context.flush,
+        evict=context.evict,
+        reply_reserve=context.reply_reserve,
+        page_size=PAGE_SIZE,
         bounds=Bounds(turn.passes, turn.memory_calls, turn.memory_writes, turn.seconds, turn.tokens),
         # The clock is that of the conversation told, so nobody runs out of patience.
-        patience=timedelta(days=1), waiting_line=WAITING, apology=APOLOGY, refused_line=REFUSED, spent_line=SPENT,
-    )  # fmt: skip
+        patience=timedelta(days=1),
+        waiting_line=WAITING,
+        apology=APOLOGY,
+        refused_line=REFUSED,
+        spent_line=SPENT,
+    )
 
 
 class WatchedPressure(Pressure):
@@ -174,10 +184,17 @@ class Talk:
             services.db, services.processor, settings, texts, persona, count=count, clock=lambda: self.at
         )
         self._agent = Agent(
-            services.db, services.cache, services.processor, services.meaning, settings, self.pressure,
-            clock=lambda: self.at, limits={PLATFORM: 100_000}, initiative=Freely(services.db),
-        )  # fmt: skip
-        self._engine = engine_settings(Engine(debounce=0))
+            services.db,
+            services.cache,
+            services.processor,
+            services.meaning,
+            settings,
+            self.pressure,
+            clock=lambda: self.at,
+            limits={PLATFORM: 100_000},
+            initiative=Freely(services.db),
+        )
+        self._engine = engine_settings(EngineSection(debounce=0))
 
     async def hear(self, text: str, kind: str = "message") -> None:
         """Take an event in: a message, or a login, upon which the bot may speak first."""
@@ -208,7 +225,7 @@ async def hand_driven(
     """Services and a queue whose wake-ups nobody runs: the turns are taken by hand."""
     async with (
         services_on(running, model.base_url, **sections) as services,
-        Queue(services.at.database, engine_settings(Engine())) as queue,
+        Queue(services.at.database, engine_settings(EngineSection())) as queue,
     ):
         yield services, queue
 

@@ -27,19 +27,19 @@ from typing import Any
 import psutil
 
 from adapters.base import Incoming, Person, PlaceOf
+from bot.app.runtime import engine_settings, now
 from bot.bench.bare import Bare, bare_pool, by_library, by_ours
 from bot.bench.bulk import Owner, authored, person, texts_of, write_messages
 from bot.bench.model import Apart, apart
 from bot.bench.running import StopwatchAdapter, at_rest, running_bot
 from bot.bench.sizes import Sizes
 from bot.bench.stage import PLATFORM, ground, owning, services_on, table
+from bot.config.sections import EngineSection
 from bot.embedded import Servers
 from bot.engine import inbox, turns
 from bot.engine.events import Claim
 from bot.engine.queue import Queue
 from bot.engine.worker import Worker
-from bot.runtime import engine_settings, now
-from bot.sections import Engine
 from memory.db import Database, value
 
 AGENTS = 1_000
@@ -123,7 +123,7 @@ async def measure(
 ) -> Rates:
     """Measure everything with prompts of one size."""
     rates = Rates(prompt)
-    engine = engine_settings(Engine(debounce=0, concurrency=agents))
+    engine = engine_settings(EngineSection(debounce=0, concurrency=agents))
     sections: dict[str, dict[str, Any]] = {"database": {"pool": POOL}, "context": {"budget": 30_000}}
     async with (
         services_on(running, model.base_url, **sections) as services,
@@ -147,8 +147,11 @@ async def measure(
             await at_rest(owner)
             await model.slow_down(latency)
             as_many = max(2, round(rates.commits))
-            bares = {"plain": Bare(pool, plain, commits=as_many), "lean": Bare(pool, by_ours(services.model), commits=as_many),
-                     "two": Bare(pool, plain, commits=2)}  # fmt: skip
+            bares = {
+                "plain": Bare(pool, plain, commits=as_many),
+                "lean": Bare(pool, by_ours(services.model), commits=as_many),
+                "two": Bare(pool, plain, commits=2),
+            }
             seconds = dict.fromkeys(("ours", *bares), 0.0)
             for _ in range(slices):
                 seconds["ours"] += await whole(adapter, users, rounds)
@@ -163,7 +166,7 @@ async def measure(
 
 async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
     """Events a second through inbox, wake-up, claim and finish, with nothing in between."""
-    settings = replace(engine_settings(Engine(debounce=0, concurrency=agents)), coalesce=1)
+    settings = replace(engine_settings(EngineSection(debounce=0, concurrency=agents)), coalesce=1)
     left, over = agents * rounds, asyncio.Event()
     async with Database(running.bot_url, size=POOL) as db, Queue(running.bot_url, settings) as queue:
 
@@ -179,9 +182,18 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
             user = f"engine-{number}"
             for each in range(rounds):
                 await inbox.accept(
-                    db, Incoming("message", Person(PLATFORM, "", user, "Ada"), PlaceOf(PLATFORM, "", "", user, "direct"), f"{user}-{each}",
-                    now(), SAID), burst=timedelta(), now=now(),
-                )  # fmt: skip
+                    db,
+                    Incoming(
+                        "message",
+                        Person(PLATFORM, "", user, "Ada"),
+                        PlaceOf(PLATFORM, "", "", user, "direct"),
+                        f"{user}-{each}",
+                        now(),
+                        SAID,
+                    ),
+                    burst=timedelta(),
+                    now=now(),
+                )
 
         worker = asyncio.create_task(Worker(db, queue, nothing, settings).run())
         began = time.perf_counter()
@@ -194,9 +206,16 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
 
 
 async def run(
-    running: Servers, said: Sequence[str], *, agents: int = AGENTS, rounds: int = ROUNDS, slices: int = SLICES,
-    prompts: Sequence[int] = tuple(PROMPTS), latency: float = LATENCY, say: Callable[[str], None] = print,
-) -> tuple[list[Rates], float]:  # fmt: skip
+    running: Servers,
+    said: Sequence[str],
+    *,
+    agents: int = AGENTS,
+    rounds: int = ROUNDS,
+    slices: int = SLICES,
+    prompts: Sequence[int] = tuple(PROMPTS),
+    latency: float = LATENCY,
+    say: Callable[[str], None] = print,
+) -> tuple[list[Rates], float]:
     """Measure at every size of prompt, and the engine alone."""
     async with apart() as model, owning(running) as owner:
         measured = []

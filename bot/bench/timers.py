@@ -20,7 +20,7 @@ from bot.bench.stage import ground, owning, percentile, table
 from bot.bench.year import Year, offences
 from bot.embedded import Servers
 from bot.engine.timers import BATCH, fire_due, rezone
-from bot.speaking.decision import Rules
+from bot.speaking.decision import SpeakingRules
 from bot.speaking.initiative import Initiative
 from bot.speaking.schedules import fingerprint
 from memory.db import Database
@@ -57,7 +57,7 @@ async def cost(running: Servers, size: int) -> tuple[object, ...]:
         await _people(owner, people)
         await owner.execute(_FILL, {"now": NOW, "count": size, "agents": people})
         await owner.execute("VACUUM ANALYZE")
-        initiative = Initiative(db, Rules())
+        initiative = Initiative(db, SpeakingRules())
         await owner.execute("UPDATE speaking SET planned = %s", (fingerprint(initiative.rules, {}),))
         await owner.execute("VACUUM ANALYZE speaking")
 
@@ -79,9 +79,7 @@ async def cost(running: Servers, size: int) -> tuple[object, ...]:
             )
             full.append(await look(NOW + timedelta(seconds=number)))
         scan = await _plan(owner)
-    return (
-        f"{size:,}", *(f"{percentile(values, share):.2f}" for values in (empty, full) for share in (0.5, 0.99)), scan,
-    )  # fmt: skip
+    return (f"{size:,}", *(f"{percentile(values, share):.2f}" for values in (empty, full) for share in (0.5, 0.99)), scan)
 
 
 async def _plan(owner: psycopg.AsyncConnection[dict[str, Any]]) -> str:
@@ -107,7 +105,7 @@ async def year(running: Servers, people: int, days: int) -> tuple[str, int]:
     """What became of a simulated year, in a line, and how many openers broke a rule."""
     async with owning(running) as owner, Database(running.bot_url, size=4) as db:
         await owner.execute("TRUNCATE agents, places CASCADE")
-        simulated, began = Year(db, owner, Rules(), people, days), time.perf_counter()
+        simulated, began = Year(db, owner, SpeakingRules(), people, days), time.perf_counter()
         await simulated.run()
         broken = [line for life in simulated.lives.values() for line in offences(life, simulated.rules)]
     reasons = ", ".join(

@@ -18,16 +18,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bot.app.runtime import engine_settings
+from bot.app.services import Services
 from bot.bench.bare import Bare, bare_pool, by_library, by_ours
 from bot.bench.bulk import Owner, Store, authored, person, random_vectors, texts_of, write_messages, write_vectors
 from bot.bench.model import Apart, apart
 from bot.bench.running import StopwatchAdapter, at_rest, running_bot
 from bot.bench.sizes import OTHER, Sizes
 from bot.bench.stage import ground, owning, percentile, services_on, table
+from bot.config.sections import EngineSection
 from bot.embedded import Servers
-from bot.runtime import engine_settings
-from bot.sections import Engine
-from bot.services import Services
 from memory import agent_state, tokens
 from memory.cache import Cache
 
@@ -56,8 +56,14 @@ async def steady(services: Services, owner: Owner, store: Store, target: int) ->
     assert row is not None
     version = int(row["version"])
     state = await agent_state.load(
-        services.db, Cache(None), agent=store.agent, conversation=store.conversation, place=store.place, version=version, policy_version=0
-    )  # fmt: skip
+        services.db,
+        Cache(None),
+        agent=store.agent,
+        conversation=store.conversation,
+        place=store.place,
+        version=version,
+        policy_version=0,
+    )
     room, kept = target, 0
     for message in reversed(state.queue):
         room -= tokens.count(message.content, OTHER) + (45 if message.role == "user" else 4)
@@ -72,9 +78,18 @@ async def steady(services: Services, owner: Owner, store: Store, target: int) ->
 
 
 async def measure(
-    services: Services, owner: Owner, adapter: StopwatchAdapter, model: Apart, bares: Mapping[str, Bare], prompt: int, said: Sequence[str], *,
-    recall: int, rounds: int, warm_up: int,
-) -> Timed:  # fmt: skip
+    services: Services,
+    owner: Owner,
+    adapter: StopwatchAdapter,
+    model: Apart,
+    bares: Mapping[str, Bare],
+    prompt: int,
+    said: Sequence[str],
+    *,
+    recall: int,
+    rounds: int,
+    warm_up: int,
+) -> Timed:
     """Alternate rounds of all programs with prompts of one size."""
     user = f"overhead-{prompt}"
     store = await person(services.db, user)
@@ -109,9 +124,15 @@ async def measure(
 
 
 async def run(
-    running: Servers, said: Sequence[str], *, recall: int = RECALL, rounds: int = ROUNDS, prompts: Sequence[int] = PROMPTS,
-    warm_up: int = WARM_UP, say: Callable[[str], None] = print,
-) -> list[Timed]:  # fmt: skip
+    running: Servers,
+    said: Sequence[str],
+    *,
+    recall: int = RECALL,
+    rounds: int = ROUNDS,
+    prompts: Sequence[int] = PROMPTS,
+    warm_up: int = WARM_UP,
+    say: Callable[[str], None] = print,
+) -> list[Timed]:
     """Measure at every size of prompt."""
     timed = []
     async with (
@@ -120,7 +141,7 @@ async def run(
         owning(running) as owner,
         bare_pool(owner, running.bot_url, POOL) as pool,
         by_library(model.base_url) as plain,
-        running_bot(services, engine_settings(Engine(debounce=0))) as adapter,
+        running_bot(services, engine_settings(EngineSection(debounce=0))) as adapter,
     ):
         bares = {"plain": Bare(pool, plain), "lean": Bare(pool, by_ours(services.model))}
         for prompt in prompts:

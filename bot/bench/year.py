@@ -19,20 +19,37 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
+from bot.app.runtime import engine_settings
+from bot.config.sections import EngineSection
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
-from bot.runtime import engine_settings
-from bot.sections import Engine
-from bot.speaking.decision import Rules
+from bot.speaking.decision import SpeakingRules
 from bot.speaking.initiative import Initiative
 from memory.db import Database
 
 ZONES = (
-    "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Tokyo", "America/Los_Angeles", "Europe/London", "Africa/Cairo",
-    "America/Sao_Paulo", "Asia/Shanghai", "Asia/Kathmandu", "Pacific/Auckland", "Pacific/Chatham", "Africa/Casablanca", "America/St_Johns",
-    "Asia/Tehran", "Europe/Moscow", "Pacific/Honolulu", "Pacific/Kiritimati", "UTC",
-)  # fmt: skip
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    "Asia/Tokyo",
+    "America/Los_Angeles",
+    "Europe/London",
+    "Africa/Cairo",
+    "America/Sao_Paulo",
+    "Asia/Shanghai",
+    "Asia/Kathmandu",
+    "Pacific/Auckland",
+    "Pacific/Chatham",
+    "Africa/Casablanca",
+    "America/St_Johns",
+    "Asia/Tehran",
+    "Europe/Moscow",
+    "Pacific/Honolulu",
+    "Pacific/Kiritimati",
+    "UTC",
+)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
@@ -98,7 +115,7 @@ class Year:
 
     db: Database
     owner: psycopg.AsyncConnection[dict[str, Any]]
-    rules: Rules
+    rules: SpeakingRules
     people: int
     days: int
     seed: int = 1
@@ -114,7 +131,7 @@ class Year:
         self._heap: list[tuple[datetime, int, str, int, Any]] = []
         self._waiting: set[int] = set()
         self._initiative = Initiative(self.db, self.rules, count=self._count)
-        self._engine = engine_settings(Engine(debounce=0))
+        self._engine = engine_settings(EngineSection(debounce=0))
 
     def _count(self, reason: str) -> None:
         self.counts[reason] = self.counts.get(reason, 0) + 1
@@ -173,8 +190,17 @@ class Year:
         else:
             life.put(what, at, value)
             statement, parameters = _CHANGES[what]
-            await self.owner.execute(statement.encode(), {**parameters, "agent": life.agent, "value": value, "at": at, "user": life.user,
-                                     **({"from": value[0], "to": value[1]} if what == "quiet" else {})})  # fmt: skip
+            await self.owner.execute(
+                statement.encode(),
+                {
+                    **parameters,
+                    "agent": life.agent,
+                    "value": value,
+                    "at": at,
+                    "user": life.user,
+                    **({"from": value[0], "to": value[1]} if what == "quiet" else {}),
+                },
+            )
             if what == "timezone":
                 await rezone(self.db, at)
             if what == "crisis":
@@ -227,19 +253,25 @@ _CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "timezone": ("UPDATE agents SET timezone = %(value)s WHERE id = %(agent)s", {}),
     "paused": ("UPDATE agents SET paused = %(value)s WHERE id = %(agent)s", {}),
     "unreachable": (
-        "UPDATE identities SET unreachable_since = CASE WHEN %(value)s::boolean THEN %(at)s::timestamptz END WHERE user_id = %(user)s", {},
+        "UPDATE identities SET unreachable_since = CASE WHEN %(value)s::boolean THEN %(at)s::timestamptz END WHERE user_id = %(user)s",
+        {},
     ),
     "openers": (_SPEAKING.format("openers", "%(value)s", "openers = excluded.openers"), {}),
     "daily_cap": (_SPEAKING.format("daily_cap", "%(value)s", "daily_cap = excluded.daily_cap"), {}),
     "crisis": (_SPEAKING.format("crisis_at", "%(at)s", "crisis_at = excluded.crisis_at"), {}),
-    "quiet": (_SPEAKING.format("quiet_from, quiet_to", "%(from)s, %(to)s", "quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to"), {}),
-}  # fmt: skip
+    "quiet": (
+        _SPEAKING.format(
+            "quiet_from, quiet_to", "%(from)s, %(to)s", "quiet_from = excluded.quiet_from, quiet_to = excluded.quiet_to"
+        ),
+        {},
+    ),
+}
 
 
 # The judge -------------------------------------------------------------------------------------------
 
 
-def offences(life: Life, rules: Rules) -> list[str]:
+def offences(life: Life, rules: SpeakingRules) -> list[str]:
     """What each opener broke, judged by the life that was led."""
     found = []
     for index, now in enumerate(life.spoken):
@@ -248,7 +280,7 @@ def offences(life: Life, rules: Rules) -> list[str]:
     return found
 
 
-def _broken(life: Life, now: datetime, earlier: Sequence[datetime], rules: Rules) -> Iterator[str]:
+def _broken(life: Life, now: datetime, earlier: Sequence[datetime], rules: SpeakingRules) -> Iterator[str]:
     if life.at("openers", now) != "yes":
         yield "no leave"
     if life.at("paused", now):

@@ -24,22 +24,11 @@ from dataclasses import dataclass
 from psycopg.errors import ForeignKeyViolation
 
 from adapters.base import Answer, Person, PlaceOf
-from bot.access import Action, Actor, Target, may
-from bot.commands import (
-    admin,
-    changing,
-    conversation,
-    exporting,
-    forgetting,
-    linking,
-    memory,
-    pausing,
-    settings,
-    status,
-    why,
-)
-from bot.commands.context import NOBODY, Asking, CommandRefused, Parts, ask, find_agent
+from bot.commands import admin, changing, conversation, exporting, forgetting, linking, memory, pausing, settings, status, why
+from bot.commands.access import Action, Actor, Target, may
+from bot.commands.context import NOBODY, Asking, CommandRefused, Parts, ask
 from bot.commands.paging import spelled
+from memory.people import find_agent
 from memory.sanitise import clean
 
 __all__ = ["COMMANDS", "Asking", "Command", "CommandRefused", "Parts", "ask", "find_agent", "help_text", "run"]
@@ -78,11 +67,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("/memory why", "which memories stood behind my last answer here", "/memory why", "view", why.why),
     Command(
-        "/memory forget",
-        "forget one thing, a search, a period, or everything",
-        "/memory forget m12",
-        "forget",
-        forgetting.forget,
+        "/memory forget", "forget one thing, a search, a period, or everything", "/memory forget m12", "forget", forgetting.forget
     ),
     Command("/memory correct", "correct one thing", "/memory correct w3 Has a cat called Miso.", "change", changing.correct),
     Command(

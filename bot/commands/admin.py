@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from adapters.base import Answer, Button, Person
-from bot.access import Action, Target, may
 from bot.commands import exporting, forgetting, memory
+from bot.commands.access import Action, Target, may
 from bot.commands.changing import writable
 from bot.commands.context import Asking, CommandRefused, counted
 from memory.db import value

@@ -9,11 +9,11 @@ from typing import Any
 from adapters.base import Answer, Button
 from bot.commands.context import NOBODY, Asking, CommandRefused
 from bot.commands.memory import not_there
-from bot.commands.things import LETTERS, NAMES, Thing, brief, thing
 from memory import log, undo
 from memory.db import Connection, value
 from memory.places import strictest
 from memory.sanitise import clean
+from memory.things import LETTERS, NAMES, Thing, brief, thing
 from memory.undo import Change
 from memory.working_context import ENTRY_LIMIT, entries, plain, room
 
@@ -45,16 +45,28 @@ async def correct(asking: Asking) -> Answer:
         await _fits(connection, wanted, was, text)
         here = was["place_id"] == place
         now = {
-            **was, "content": text, "place_id": was["place_id"] if here else place, "shareable": was["shareable"] and here,
+            **was,
+            "content": text,
+            "place_id": was["place_id"] if here else place,
+            "shareable": was["shareable"] and here,
             "visibility": strictest([was["visibility"], asking.kind]) if here else asking.kind,
-        }  # fmt: skip
+        }
         if "updated_at" in now:
             now["updated_at"] = asking.parts.now().isoformat()
         await undo.restore(connection, agent, wanted.target, wanted.number, now)
         number = await log.record(
-            connection, agent=agent, place=now["place_id"], at=asking.parts.now(), actor=verdict.role, action="/memory correct",
-            target=wanted.target, target_id=wanted.number, before=was["content"], after=text, row=was,
-        )  # fmt: skip
+            connection,
+            agent=agent,
+            place=now["place_id"],
+            at=asking.parts.now(),
+            actor=verdict.role,
+            action="/memory correct",
+            target=wanted.target,
+            target_id=wanted.number,
+            before=was["content"],
+            after=text,
+            row=was,
+        )
         await changed(connection)
     moved = "" if here else f" It counts as said here now; /memory share {wanted} widens where I may use it."
     # By its number: pressed late, it must not take back what came after.
@@ -105,9 +117,18 @@ async def _share(asking: Asking, *, shareable: bool) -> Answer:
             raise CommandRefused("Ask for that in a direct message to me, or where it came from.")
         await undo.restore(connection, agent, wanted.target, wanted.number, {**was, "shareable": shareable})
         await log.record(
-            connection, agent=agent, place=place, at=asking.parts.now(), actor=verdict.role, action=command, target=wanted.target,
-            target_id=wanted.number, before=content, after=content, row=was,
-        )  # fmt: skip
+            connection,
+            agent=agent,
+            place=place,
+            at=asking.parts.now(),
+            actor=verdict.role,
+            action=command,
+            target=wanted.target,
+            target_id=wanted.number,
+            before=content,
+            after=content,
+            row=was,
+        )
         await changed(connection)
     if shareable:
         return Answer(SHARED.format(wanted, wanted), (Button("Do not share", f"/memory unshare {wanted}"),))
@@ -153,9 +174,19 @@ async def _take_back(asking: Asking, connection: Connection, agent: int, role: l
     await undo.restore(connection, agent, change.target, change.target_id, before)
     back = await _content(connection, thing_of)
     number = await log.record(
-        connection, agent=agent, place=place, at=asking.parts.now(), actor=role, action="/memory undo", target=change.target,
-        target_id=change.target_id, before=content, after=back, row=now, undoes=change.id,
-    )  # fmt: skip
+        connection,
+        agent=agent,
+        place=place,
+        at=asking.parts.now(),
+        actor=role,
+        action="/memory undo",
+        target=change.target,
+        target_id=change.target_id,
+        before=content,
+        after=back,
+        row=now,
+        undoes=change.id,
+    )
     if back is None:
         return f"Undone: {thing_of} is gone again.", number
     return f"Undone: {thing_of} {'is there' if content is None else 'reads'} again: {brief(back)}", number

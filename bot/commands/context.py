@@ -10,13 +10,14 @@ from pathlib import Path
 from psycopg.errors import ForeignKeyViolation
 
 from adapters.base import Incoming, Person, PlaceKind, PlaceOf
-from bot import access
-from bot.findings import StartError
+from bot.commands import access
+from bot.config.findings import StartError
 from bot.health import Health
 from memory.agent_state import zone_of
 from memory.cache import Cache
 from memory.db import Connection, Database, value
 from memory.embedding import QueryVector
+from memory.people import find_agent
 from memory.spending import Price
 
 NOBODY = "I know nothing about you yet: there is nothing to show."
@@ -159,13 +160,6 @@ def brief_name(name: str) -> str:
 def asking_as_operator(parts: Parts, person: Person, agent: int, actor: access.Actor) -> Asking:
     """An operator's look at a person's memory: all places, files written as on the console."""
     return Asking(parts, person, PlaceOf("console", "", "", "", "direct"), actor, agent, None, "")
-
-
-async def find_agent(db: Database, platform: str, realm: str, user_id: str) -> int | None:
-    """The agent of a person, without making one."""
-    async with db.bare() as connection:
-        found = await value(connection, "SELECT known_agent(%s, %s, %s)", (platform, realm, user_id))
-        return None if found is None else int(found)
 
 
 async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> Asking:

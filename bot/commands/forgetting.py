@@ -14,32 +14,20 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from adapters.base import Answer, Button
-from bot.access import Verdict
+from bot.commands.access import Verdict
 from bot.commands.changing import lock, writable
-from bot.commands.context import NOBODY, Asking, CommandRefused, counted, find_agent
-from bot.commands.erasing import (
-    Gone,
-    derived,
-    erase_rows,
-    of_period,
-    of_places,
-    perhaps,
-    stop_waiting,
-    waiting,
-    widen,
-    with_derived,
-)
+from bot.commands.context import NOBODY, Asking, CommandRefused, counted
 from bot.commands.memory import not_there, row_of
 from bot.commands.paging import LONGEST_LINE
-from bot.commands.things import Thing, brief, listed, things, when
 from bot.keeping import erasures
-from memory import archival_storage, log, recall_storage
+from memory import archival_storage, log
 from memory.db import Connection, value
+from memory.forgetting import Gone, derived, erase_rows, of_period, of_places, perhaps, stop_waiting, waiting, widen
+from memory.people import find_agent
 from memory.places import place_label
-from memory.search import MAX_PAGE_SIZE, Query
+from memory.search import MAX_PAGE_SIZE, Query, search_messages
+from memory.things import Thing, brief, listed, things, when
 from memory.working_context import entries
-
-__all__ = ["erase", "erase_rows", "forget", "forget_workspace", "with_derived"]
 
 USAGE = (
     "Say what to forget. By number: /memory forget m12 (a message), w3 (working context), a5 (archival storage) or t2 (a timer), also "
@@ -120,9 +108,15 @@ async def _erase(
     await erase_rows(connection, gone)
     for each in named:
         await log.record(
-            connection, agent=agent, place=place, at=asking.parts.now(), actor=verdict.role, action="/memory forget", target=each.target,
+            connection,
+            agent=agent,
+            place=place,
+            at=asking.parts.now(),
+            actor=verdict.role,
+            action="/memory forget",
+            target=each.target,
             target_id=each.number,
-        )  # fmt: skip
+        )
     await connection.execute("UPDATE agents SET version = version + 1")
     return await _seen_here(asking, connection, agent, verdict, also)
 
@@ -179,7 +173,7 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
         found = [(Thing("w", entry.id), entry.updated_at, entry.content) for entry in await entries(connection)]
         # By words alone: nothing goes because it only means something alike.
         found += [(Thing("a", hit.id), hit.at, hit.content) for hit in (await archival_storage.search(connection, query)).hits]
-        found += [(Thing("m", hit.id), hit.at, hit.content) for hit in (await recall_storage.search(connection, query)).hits]
+        found += [(Thing("m", hit.id), hit.at, hit.content) for hit in (await search_messages(connection, query)).hits]
         found = [each for each in found if all(word in each[2].casefold() for word in wanted)]
         if not found:
             return Answer("Nothing that I keep has all these words.")
@@ -253,9 +247,15 @@ async def _place_called(asking: Asking, connection: Connection, word: str) -> di
 
 
 async def _many(
-    asking: Asking, connection: Connection, verdict: Verdict, gone: Gone, shown: str, line: str, mark: str,
+    asking: Asking,
+    connection: Connection,
+    verdict: Verdict,
+    gone: Gone,
+    shown: str,
+    line: str,
+    mark: str,
     scope: tuple[datetime | None, datetime | None, list[int]],
-) -> Answer:  # fmt: skip
+) -> Answer:
     agent, _ = asking.known()
     named = gone.things()
     waits = await waiting(connection, *scope)
@@ -273,9 +273,15 @@ async def _many(
     also = await perhaps(connection, gone)
     await erase_rows(connection, gone)
     await log.record(
-        connection, agent=agent, place=place, at=asking.parts.now(), actor=verdict.role, action="/memory forget", target="everything",
+        connection,
+        agent=agent,
+        place=place,
+        at=asking.parts.now(),
+        actor=verdict.role,
+        action="/memory forget",
+        target="everything",
         target_id=None,
-    )  # fmt: skip
+    )
     await connection.execute("UPDATE agents SET version = version + 1")
     also = await _seen_here(asking, connection, agent, verdict, also)
     taken = f" {counted(waited, 'waiting message')} taken back." if waited else ""

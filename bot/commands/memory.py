@@ -7,11 +7,11 @@ from typing import Any
 from adapters.base import Answer, Button
 from bot.commands.context import NOBODY, Asking, CommandRefused, counted
 from bot.commands.paging import page_of, paged, turning
-from bot.commands.things import LETTERS, Thing, brief, thing, when
-from memory import archival_storage, recall_storage, undo
+from memory import archival_storage, undo
 from memory.db import Connection, value
 from memory.places import place_label
-from memory.search import Page, Query
+from memory.search import Page, Query, search_messages
+from memory.things import LETTERS, Thing, brief, thing, when
 from memory.working_context import SECTIONS
 
 SHOWN = 10
@@ -132,7 +132,7 @@ async def search(asking: Asking) -> Answer:
     query = Query(words, page=page, page_size=PAGE)
     async with asking.open(verdict) as connection:
         stored = await archival_storage.search(connection, query, vector=vector)
-        said = await recall_storage.search(connection, query, vector=vector)
+        said = await search_messages(connection, query, vector=vector)
     lines = [*_found("Archival storage", stored, "a", zone), *_found("Messages", said, "m", zone)]
     if not lines:
         return Answer("Nothing found." if page == 1 else f"Nothing on page {page}.")

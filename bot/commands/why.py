@@ -9,8 +9,8 @@ from typing import Any
 from adapters.base import Answer
 from bot.commands.context import Asking, CommandRefused, counted
 from bot.commands.paging import page_of, paged
-from bot.commands.things import brief, when
 from memory.db import Connection
+from memory.things import brief, when
 
 NOTHING = "I have not answered anything here yet."
 

@@ -36,12 +36,7 @@ class Account:
     gid: int
 
     def run(
-        self,
-        argv: Sequence[str | Path],
-        *,
-        timeout: float,
-        cwd: Path = Path("/"),
-        env: Mapping[str, str] | None = None,
+        self, argv: Sequence[str | Path], *, timeout: float, cwd: Path = Path("/"), env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end in a process session of its own, output collected, `timeout` in seconds.
 

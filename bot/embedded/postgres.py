@@ -114,14 +114,20 @@ class Postgres:
             account.take(making)
             done = account.run(
                 [
-                    programs.postgres / "initdb", "--username=keepsake_admin", "--encoding=UTF8",
-                    "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
+                    programs.postgres / "initdb",
+                    "--username=keepsake_admin",
+                    "--encoding=UTF8",
+                    "--locale=C",
+                    "--locale-provider=builtin",
+                    "--builtin-locale=C.UTF-8",
                     "--auth-local=scram-sha-256",
-                    "--auth-host=scram-sha-256", "--pwfile=password", "--pgdata=pgdata",
+                    "--auth-host=scram-sha-256",
+                    "--pwfile=password",
+                    "--pgdata=pgdata",
                 ],
                 cwd=making,
                 timeout=300,
-            )  # fmt: skip
+            )
             if done.returncode != 0:
                 raise _failed("initdb", done.stdout)
             os.rename(making / "pgdata", self.folder.postgres)

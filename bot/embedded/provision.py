@@ -22,12 +22,7 @@ INSTALL = {"vector": "pgvector"}
 PLAIN = ("SUPERUSER", "CREATEROLE", "CREATEDB", "BYPASSRLS", "REPLICATION")
 
 
-def provision(
-    admin: str,
-    owner_password: str,
-    bot_password: str,
-    database: str = DATABASE,
-) -> None:
+def provision(admin: str, owner_password: str, bot_password: str, database: str = DATABASE) -> None:
     """Make the roles keepsake_owner and keepsake_bot, the database and its extensions, or correct them.
 
     Args:
@@ -100,8 +95,7 @@ def _role(admin: Connection[TupleRow], name: str, password: str) -> None:
     role = sql.Identifier(name)
     with admin.cursor() as cursor:
         cursor.execute(
-            "select rolsuper, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication from pg_roles where rolname = %s",
-            (name,),
+            "select rolsuper, rolcreaterole, rolcreatedb, rolbypassrls, rolreplication from pg_roles where rolname = %s", (name,)
         )
         found = cursor.fetchone()
         if found is None:

@@ -90,12 +90,35 @@ class Redis:
 
     def _options(self, version: str) -> list[str | Path]:
         options: list[str | Path] = [
-            "--port", "0", "--unixsocket", self._socket, "--unixsocketperm", "700",
-            "--dir", self.folder.redis, "--appendonly", "no", "--save", "",
-            "--maxmemory", "256mb", "--maxmemory-policy", "allkeys-lru",
-            "--daemonize", "yes", "--pidfile", self._pidfile, "--logfile", self._log, "--loglevel", "warning",
-            "--set-proc-title", "no", "--crash-log-enabled", "no",
-        ]  # fmt: skip
+            "--port",
+            "0",
+            "--unixsocket",
+            self._socket,
+            "--unixsocketperm",
+            "700",
+            "--dir",
+            self.folder.redis,
+            "--appendonly",
+            "no",
+            "--save",
+            "",
+            "--maxmemory",
+            "256mb",
+            "--maxmemory-policy",
+            "allkeys-lru",
+            "--daemonize",
+            "yes",
+            "--pidfile",
+            self._pidfile,
+            "--logfile",
+            self._log,
+            "--loglevel",
+            "warning",
+            "--set-proc-title",
+            "no",
+            "--crash-log-enabled",
+            "no",
+        ]
         match = re.search(r"v=(\d+)\.(\d+)", version)
         if match and (int(match[1]), int(match[2])) >= (7, 4):
             options += ["--hide-user-data-from-log", "yes"]

@@ -44,13 +44,27 @@ async def accept(
     [taken] = await db.once(
         "SELECT * FROM take_in(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (
-            clean(person.platform), clean(person.realm), clean(person.user_id), clean(person.name), _or_none(person.locale),
-            _or_none(person.timezone), place.workspace, clean(place.external_id), place.kind, clean(place.name), _or_none(place.parent),
-            incoming.kind, _ORIGINS[incoming.kind], key, Jsonb(clean_json(_payload(incoming))),
-            round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0, now,
-            None if erasure_key is None else erased_hash(erasure_key, place.platform, key), place.closed,
+            clean(person.platform),
+            clean(person.realm),
+            clean(person.user_id),
+            clean(person.name),
+            _or_none(person.locale),
+            _or_none(person.timezone),
+            place.workspace,
+            clean(place.external_id),
+            place.kind,
+            clean(place.name),
+            _or_none(place.parent),
+            incoming.kind,
+            _ORIGINS[incoming.kind],
+            key,
+            Jsonb(clean_json(_payload(incoming))),
+            round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0,
+            now,
+            None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
+            place.closed,
         ),
-    )  # fmt: skip
+    )
     return Accepted(taken["agent_id"], taken["place_id"], taken["event_id"])
 
 

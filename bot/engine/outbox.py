@@ -2,7 +2,7 @@
 
 A row is marked as being sent before the platform is called, so a crash leaves it doubtful, never forgotten. A doubtful row is looked
 up on the platform before it is sent again. Only the head of a channel is ever taken, so one that fails holds up its own channel alone.
-A row whose text grew on the platform while the model wrote (`bot/streaming.py`) is finished here, by an edit of its message.
+A row whose text grew on the platform while the model wrote (`bot/turn/streaming.py`) is finished here, by an edit of its message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from adapters.base import Adapter, Outgoing, Streams, TryLater, Undeliverable, U
 from bot.engine.listen import listen
 from bot.engine.loops import forever, named
 from bot.engine.settings import EngineSettings
-from bot.engine.signals import Outbound
+from bot.engine.signals import Senders
 from memory.db import Database, value
 
 log = logging.getLogger(__name__)
@@ -57,11 +57,11 @@ class OutboxSender:
         settings: EngineSettings,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        outbound: Outbound | None = None,
+        outbound: Senders | None = None,
     ) -> None:
         self._db, self._adapter, self._now = db, adapter, now
         self._settings = settings
-        self._outbound = outbound or Outbound()
+        self._outbound = outbound or Senders()
         self._sending: set[asyncio.Task[None]] = set()
         self._look = asyncio.Event()
 
@@ -165,23 +165,18 @@ class OutboxSender:
                 """UPDATE outbox SET last_error = %(error)s, not_before = %(now)s + least(%(cap)s, 2 ^ least(attempts, 20)) * interval '1 s',
                      state = CASE WHEN created_at < %(now)s - %(give_up)s * interval '1 s' THEN 'failed' ELSE state END
                    WHERE id = %(id)s AND state = 'sending'""",
-                {
-                    "error": named(error),
-                    "now": self._now(),
-                    "cap": BACKOFF_CAP,
-                    "give_up": self._settings.give_up,
-                    "id": head.id,
-                },
+                {"error": named(error), "now": self._now(), "cap": BACKOFF_CAP, "give_up": self._settings.give_up, "id": head.id},
             )
 
     async def _read(self, head: _Head) -> _Row | None:
         rows = await self._db.as_agent(
-            head.agent, head.place,
+            head.agent,
+            head.place,
             """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless,
                       (SELECT workspace FROM places WHERE places.id = outbox.place_id) AS workspace
                FROM outbox WHERE id = %s""",
             (head.id,),
-        )  # fmt: skip
+        )
         if not rows:
             return None
         row = rows[0]

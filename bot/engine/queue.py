@@ -99,8 +99,9 @@ class _OwnRuns(JobManager):
         assert job.id is not None
         rows = await self.connector.execute_query_all_async(
             "SELECT 1 FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s",
-            id=job.id, attempts=job.attempts,
-        )  # fmt: skip
+            id=job.id,
+            attempts=job.attempts,
+        )
         return bool(rows)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
@@ -123,8 +124,11 @@ class _OwnRuns(JobManager):
         """As the library's, for this run only."""
         await self.connector.execute_query_all_async(
             "SELECT procrastinate_finish_job_v1(run.id, %(status)s, %(delete_job)s) FROM " + _RUN,  # noqa: S608
-            id=job.id, attempts=job.attempts, status=status.value, delete_job=delete_job,
-        )  # fmt: skip
+            id=job.id,
+            attempts=job.attempts,
+            status=status.value,
+            delete_job=delete_job,
+        )
 
     async def retry_job(
         self,
@@ -137,8 +141,13 @@ class _OwnRuns(JobManager):
         """As the library's, for this run only."""
         await self.connector.execute_query_all_async(
             "SELECT procrastinate_retry_job_v2(run.id, %(retry_at)s, %(priority)s, %(queue)s, %(lock)s) FROM " + _RUN,  # noqa: S608
-            id=job.id, attempts=job.attempts, retry_at=retry_at or datetime.now(UTC), priority=priority, queue=queue, lock=lock,
-        )  # fmt: skip
+            id=job.id,
+            attempts=job.attempts,
+            retry_at=retry_at or datetime.now(UTC),
+            priority=priority,
+            queue=queue,
+            lock=lock,
+        )
 
 
 async def _configure(connection: AsyncConnection[Any]) -> None:
@@ -164,10 +173,17 @@ class Queue:
         self.body: Body | None = None
         self._running = 0
         connector = PsycopgConnector(
-            conninfo=url, min_size=1, max_size=5, configure=_configure, name="keepsake-queue",
-            kwargs={"options": f"-c search_path={SEARCH_PATH} -c synchronous_commit=off {_BY_INDEX}", "application_name": "keepsake-queue",
-                    **KEEPALIVE},
-        )  # fmt: skip
+            conninfo=url,
+            min_size=1,
+            max_size=5,
+            configure=_configure,
+            name="keepsake-queue",
+            kwargs={
+                "options": f"-c search_path={SEARCH_PATH} -c synchronous_commit=off {_BY_INDEX}",
+                "application_name": "keepsake-queue",
+                **KEEPALIVE,
+            },
+        )
         self.app = App(connector=connector)
         self.jobs = _OwnRuns(connector, lambda: self.settings.concurrency - self._running)
         self.app.job_manager = self.jobs

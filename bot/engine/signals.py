@@ -8,7 +8,7 @@ from collections.abc import Collection
 from bot.engine.events import Claim
 
 
-class Outbound:
+class Senders:
     """The outbox senders of this process. A step tells them of new replies without a round trip through Postgres."""
 
     def __init__(self) -> None:

@@ -21,6 +21,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from bot.engine.inbox import accept_timed
 from bot.engine.loops import named
 from memory.db import Connection, Database
+from memory.zones import known_zone
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +68,13 @@ def payload_of(due: Due, now: datetime) -> dict[str, Any]:
     """The event of a timer that fires now; `late` are the seconds that it comes late, where that is worth a word."""
     late = now - due.due_at
     return {
-        "timer_id": due.id, "timer": due.kind, "purpose": due.purpose, "due_at": due.due_at.isoformat(), "every": due.every,
+        "timer_id": due.id,
+        "timer": due.kind,
+        "purpose": due.purpose,
+        "due_at": due.due_at.isoformat(),
+        "every": due.every,
         **({"late": round(late.total_seconds())} if late > LATE else {}),
-    }  # fmt: skip
+    }
 
 
 async def always(_: Connection, due: Due, now: datetime) -> Move:
@@ -186,15 +191,6 @@ async def rezone(db: Database, now: datetime) -> int:
                 await connection.execute("UPDATE timers SET zone = %s, due_at = %s WHERE id = %s", (due.zone, moved, due.id))
             await connection.execute("DELETE FROM rezoned WHERE agent_id = %s", (agent,))
     return len(agents)
-
-
-def known_zone(name: str) -> bool:
-    """Whether there is an IANA zone of this name."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
 
 
 async def _rows(connection: Connection, statement: str, *parameters: object) -> list[dict[str, Any]]:

@@ -16,9 +16,11 @@ from typing import Any, Literal
 from adapters.text import split
 from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait
 from bot.engine.settings import EngineSettings
-from bot.engine.signals import Outbound
+from bot.engine.signals import Senders
+from memory import spending
 from memory.db import Connection, Database, value
 from memory.sanitise import clean
+from memory.spending import Usage
 
 State = Literal["done", "failed", "cancelled"]
 LIMIT = 2000
@@ -57,13 +59,27 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
         assert turn is not None
         events = tuple(Event(**row) for row in await waiting.fetchall())
     return Claim(
-        agent=agent, epoch=taken["epoch"], turn=turn["id"], step=turn["step"], conversation=turn["conversation_id"], place=turn["place_id"],
-        platform=turn["platform"], channel=turn["external_id"],
-        origin=turn["origin"], events=events, started_at=turn["started_at"], passes=turn["passes"], memory_calls=turn["memory_calls"],
-        memory_writes=turn["memory_writes"], tokens=turn["tokens"], replied=turn["replied"], nudged=turn["nudged"],
-        resumed=taken["resumed"], cancel_requested=turn["cancel_requested"],
+        agent=agent,
+        epoch=taken["epoch"],
+        turn=turn["id"],
+        step=turn["step"],
+        conversation=turn["conversation_id"],
+        place=turn["place_id"],
+        platform=turn["platform"],
+        channel=turn["external_id"],
+        origin=turn["origin"],
+        events=events,
+        started_at=turn["started_at"],
+        passes=turn["passes"],
+        memory_calls=turn["memory_calls"],
+        memory_writes=turn["memory_writes"],
+        tokens=turn["tokens"],
+        replied=turn["replied"],
+        nudged=turn["nudged"],
+        resumed=taken["resumed"],
+        cancel_requested=turn["cancel_requested"],
         fence=Fence(taken["epoch"], turn["version"], turn["policy_version"], turn["step"]),
-    )  # fmt: skip
+    )
 
 
 @dataclass(slots=True)
@@ -128,10 +144,21 @@ class Step:
             cursor = await self.connection.execute(
                 "SELECT * FROM end_step(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
-                    claim.agent, claim.turn, fence.epoch, fence.version, fence.policy_version, self.finish, self.passes,
-                    self.memory_calls, self.memory_writes, self.tokens, self.replied, self.nudged, self.now,
+                    claim.agent,
+                    claim.turn,
+                    fence.epoch,
+                    fence.version,
+                    fence.policy_version,
+                    self.finish,
+                    self.passes,
+                    self.memory_calls,
+                    self.memory_writes,
+                    self.tokens,
+                    self.replied,
+                    self.nudged,
+                    self.now,
                 ),
-            )  # fmt: skip
+            )
         row = await cursor.fetchone()
         assert row is not None
         if row["verdict"] != "ok":
@@ -141,9 +168,14 @@ class Step:
 
 @asynccontextmanager
 async def step(
-    db: Database, claim: Claim, *, now: datetime, finish: State | None = None, limits: Mapping[str, int] | None = None,
-    outbound: Outbound | None = None,
-) -> AsyncIterator[Step]:  # fmt: skip
+    db: Database,
+    claim: Claim,
+    *,
+    now: datetime,
+    finish: State | None = None,
+    limits: Mapping[str, int] | None = None,
+    outbound: Senders | None = None,
+) -> AsyncIterator[Step]:
     """Open a step: its `connection` is a transaction at the claim's place; leaving the block commits it through the fence.
 
     `limits`: characters of one message by platform. `outbound`: whom in this process to tell of new replies; without it other
@@ -182,8 +214,13 @@ async def refresh(db: Database, claim: Claim) -> Claim:
 
 
 async def drop(
-    db: Database, claim: Claim, events: Sequence[int], *, now: datetime, also: Callable[[Connection], Awaitable[None]] | None = None
-) -> Claim:  # fmt: skip
+    db: Database,
+    claim: Claim,
+    events: Sequence[int],
+    *,
+    now: datetime,
+    also: Callable[[Connection], Awaitable[None]] | None = None,
+) -> Claim:
     """Leave out events of a turn that are not to be acted on; without any left the turn is over. Returns the claim without them.
 
     `also`: what else is done in the same transaction.
@@ -225,7 +262,7 @@ async def notice(db: Database, claim: Claim, text: str, *, now: datetime) -> Non
 
 
 async def give_up(
-    db: Database, claim: Claim, error: str, apology: str, *, now: datetime, outbound: Outbound | None = None
+    db: Database, claim: Claim, error: str, apology: str, *, now: datetime, outbound: Senders | None = None
 ) -> bool:
     """End a turn that cannot go on: its events become dead letters, the person is told. Returns whether more waits."""
     async with step(db, claim, now=now, finish="failed", outbound=outbound) as last:
@@ -265,3 +302,18 @@ async def _enqueue(step: Step, number: int, part: int, body: str, reply_to: str 
             step.now,
         ),
     )
+
+
+def record_usage(step: Step, purpose: str, model: str, used: Usage) -> None:
+    """Note what one model call of a turn cost, with the end of the step."""
+    statement, parameters = spending.entry(
+        agent=step.claim.agent,
+        turn=step.claim.turn,
+        purpose=purpose,
+        model=model,
+        prompt=used.prompt_tokens,
+        cached=used.cached_tokens,
+        completion=used.completion_tokens,
+        at=step.now,
+    )
+    step.later(statement, parameters)

@@ -33,7 +33,7 @@ from bot.engine.listen import listen
 from bot.engine.loops import ended, forever, named
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
-from bot.engine.signals import Outbound, Stopper
+from bot.engine.signals import Senders, Stopper
 from memory.db import Database
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Worker:
         settings: EngineSettings | None = None,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        outbound: Outbound | None = None,
+        outbound: Senders | None = None,
     ) -> None:
         self._db, self._queue, self._turn, self._now = db, queue, turn, now
         self._settings = settings or queue.settings
@@ -92,10 +92,16 @@ class Worker:
     async def _procrastinate(self) -> None:
         settings = self._settings
         waker = Waker(
-            self._queue.app, concurrency=settings.concurrency, fetch_job_polling_interval=settings.poll, listen_notify=True,
-            update_heartbeat_interval=settings.heartbeat, stalled_worker_timeout=settings.stalled,
-            shutdown_graceful_timeout=settings.shutdown_grace, delete_jobs="successful", install_signal_handlers=False,
-        )  # fmt: skip
+            self._queue.app,
+            concurrency=settings.concurrency,
+            fetch_job_polling_interval=settings.poll,
+            listen_notify=True,
+            update_heartbeat_interval=settings.heartbeat,
+            stalled_worker_timeout=settings.stalled,
+            shutdown_graceful_timeout=settings.shutdown_grace,
+            delete_jobs="successful",
+            install_signal_handlers=False,
+        )
         inner = asyncio.create_task(waker.run())  # type: ignore[no-untyped-call]
         try:
             await asyncio.shield(inner)

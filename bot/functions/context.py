@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from bot.engine.events import Claim
-from bot.keeping.decision import Around, Decision, Judged, Rules, Said, decide
-from bot.keeping.secrets import masked
+from bot.keeping.decision import Around, Candidate, Judged, KeepingRules, Said, decide
+from bot.words.secrets import masked
 from memory import log, sources
 from memory.agent_state import AgentState
 from memory.db import Connection
@@ -38,7 +38,7 @@ class CallContext:
     seen: list[Visibility] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     silent: bool = False
-    rules: Rules = field(default_factory=Rules)
+    rules: KeepingRules = field(default_factory=KeepingRules)
     judged: Mapping[str, Judged] = field(default_factory=dict)
     asks: set[Asks] = field(default_factory=set)
     """What the bot itself is to ask below the reply that ends the turn."""
@@ -64,9 +64,21 @@ class CallContext:
     ) -> None:
         """Write a change of this turn into the memory log, with the reason the model gave; `row`: as `log.record` takes it."""
         await log.record(
-            self.connection, agent=self.claim.agent, place=self.claim.place, at=self.now, actor="agent", action=action, target=target,
-            target_id=target_id, turn=self.claim.turn, reason=masked(self.reason), before=before, after=after, row=row, message=self.source,
-        )  # fmt: skip
+            self.connection,
+            agent=self.claim.agent,
+            place=self.claim.place,
+            at=self.now,
+            actor="agent",
+            action=action,
+            target=target,
+            target_id=target_id,
+            turn=self.claim.turn,
+            reason=masked(self.reason),
+            before=before,
+            after=after,
+            row=row,
+            message=self.source,
+        )
 
     @property
     def source(self) -> int | None:
@@ -79,7 +91,7 @@ class CallContext:
         if self.state.unkept:
             raise Refused(PAUSED)
 
-    def weigh(self, text: str, *, without: int | None = None) -> Decision:
+    def weigh(self, text: str, *, without: int | None = None) -> Candidate:
         """What becomes of a text that is to be stored. `without`: the entry that it takes the place of. Raises Refused."""
         self.may_store()
         queue = self.state.queue
@@ -98,9 +110,13 @@ class CallContext:
         said = [m for m in self.state.queue if m.kind in ("message", "quote", "event")]
         newest = next((i for i in range(len(said) - 1, -1, -1) if said[i].role == "assistant"), -1)
         await sources.add(
-            self.connection, self.claim.agent, derived, derived_id,
-            trigger=[m.id for m in said[newest + 1 :]], window=[m.id for m in said[: newest + 1]],
-        )  # fmt: skip
+            self.connection,
+            self.claim.agent,
+            derived,
+            derived_id,
+            trigger=[m.id for m in said[newest + 1 :]],
+            window=[m.id for m in said[: newest + 1]],
+        )
 
     async def fetched(self, found: sources.Fetched, ids: Sequence[int]) -> None:
         """Note what a search of this turn brought into its prompt."""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from bot.functions.context import CallContext
 from bot.functions.results import query_of, show
-from memory import recall_storage
+from memory.search import search_messages
 
 Speaker = Literal["person", "you", "others"]
 _ROLES = {"person": "user", "you": "assistant", "others": "quote"}
@@ -28,7 +28,7 @@ async def recall_storage_search(
     if wanted.before is None:
         # What is being answered would only find itself.
         wanted = replace(wanted, before=min(event.created_at for event in context.claim.events))
-    found = await recall_storage.search(context.connection, wanted, context.vectors.get(query))
+    found = await search_messages(context.connection, wanted, context.vectors.get(query))
     context.seen += [hit.visibility for hit in found.hits]
     await context.fetched("message_id", [hit.id for hit in found.hits])
     return show(found, context.state.tz)

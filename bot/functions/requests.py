@@ -9,21 +9,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from bot.functions import storing
 from bot.functions.context import CallContext, Refused
 from bot.keeping import consent
-from bot.keeping.decision import Decision, Layer, Rules
-from memory import redaction
+from bot.keeping.decision import Candidate, KeepingRules, Layer
+from memory import forgetting
 
 WORDS = {
-    "health": "their health", "sexuality": "their sexuality", "religion": "their beliefs", "politics": "their politics",
-    "ethnicity": "their origin", "union": "a trade union", "crime": "crime and justice", "finances": "their finances",
+    "health": "their health",
+    "sexuality": "their sexuality",
+    "religion": "their beliefs",
+    "politics": "their politics",
+    "ethnicity": "their origin",
+    "union": "a trade union",
+    "crime": "crime and justice",
+    "finances": "their finances",
     "biometrics": "their body's data",
-}  # fmt: skip
+}
 
 
 async def ask(
     context: CallContext,
-    decision: Decision,
+    decision: Candidate,
     *,
     layer: Layer,
     content: str,
@@ -53,9 +60,22 @@ async def ask(
         cursor = await context.connection.execute(
             """INSERT INTO memory_requests (agent_id, place_id, visibility, kind, layer, section, replaces, content, tags, messages, turn_id,
                  created_at, until) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id""",
-            (context.claim.agent, context.claim.place, context.visibility, kind, layer, section, replaces, content, list(tags),
-             own, context.claim.turn, context.now, context.now + timedelta(seconds=context.rules.answer_within)),
-        )  # fmt: skip
+            (
+                context.claim.agent,
+                context.claim.place,
+                context.visibility,
+                kind,
+                layer,
+                section,
+                replaces,
+                content,
+                list(tags),
+                own,
+                context.claim.turn,
+                context.now,
+                context.now + timedelta(seconds=context.rules.answer_within),
+            ),
+        )
         row = await cursor.fetchone()
     assert row is not None
     context.unfinished = True
@@ -69,9 +89,6 @@ async def ask(
 
 async def answer_memory_request(context: CallContext, request: int, agreed: bool) -> str:
     """After the person's yes or no to the question about something sensitive: store it, or take it back."""
-    # Here, as those modules ask through this one.
-    from bot.functions import archival_storage, working_context
-
     cursor = await context.connection.execute("SELECT * FROM memory_requests WHERE id = %s", (request,))
     row = await cursor.fetchone()
     if row is None or row["until"] <= context.now:
@@ -86,25 +103,21 @@ async def answer_memory_request(context: CallContext, request: int, agreed: bool
         raise Refused("The person said the opposite.")
     await context.connection.execute("DELETE FROM memory_requests WHERE id = %s", (request,))
     if not agreed:
-        context.state = await redaction.redact(
-            context.connection,
-            context.state,
-            messages=row["messages"],
-            at=context.now,
-            by=context.claim.turn,
+        context.state = await forgetting.redact(
+            context.connection, context.state, messages=row["messages"], at=context.now, by=context.claim.turn
         )
         return "Not stored, and taken out of the conversation too. Do not mention it again."
     # A secret stays a secret, whatever was agreed to.
-    context.rules, rules = Rules(), context.rules
+    context.rules, rules = KeepingRules(), context.rules
     try:
         decision = context.weigh(row["content"], without=row["replaces"])
     finally:
         context.rules = rules
     if row["layer"] == "archival_storage":
-        return await archival_storage.store(
+        return await storing.store(
             context, row["content"], row["tags"], action="archival_storage_insert", author=decision.author_id
         )
     entry = next((each for each in context.state.entries if each.id == row["replaces"]), None)
     if entry is not None:
-        return await working_context.rewrite(context, entry, row["content"], decision)
-    return await working_context.append(context, row["section"], row["content"], decision)
+        return await storing.rewrite(context, entry, row["content"], decision)
+    return await storing.append(context, row["section"], row["content"], decision)

@@ -8,23 +8,17 @@ from datetime import tzinfo
 
 from bot.functions.context import CallContext, Refused
 from memory.fifo_queue import shorten
-from memory.main_context import label, local
+from memory.main_context import label
 from memory.places import place_label
 from memory.search import Hit, Page, Query, period
+from memory.zones import local
 
 HIT_LIMIT = 1000
 """Characters shown of one hit."""
 
 
 def query_of(
-    context: CallContext,
-    text: str,
-    page: int,
-    before: str,
-    after: str,
-    *,
-    roles: Sequence[str] = (),
-    tags: Sequence[str] = (),
+    context: CallContext, text: str, page: int, before: str, after: str, *, roles: Sequence[str] = (), tags: Sequence[str] = ()
 ) -> Query:
     """A query as the model asked it; times are read in the person's zone. Raises Refused."""
     try:

@@ -12,18 +12,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from bot.engine.timers import known_zone
 from bot.functions.context import CallContext, Refused
 from bot.keeping import consent
+from bot.words.answers import yes_or_no
 from memory import log
 from memory.db import value
+from memory.zones import known_zone
 
 
 async def set_speaking_leave(
-    context: CallContext,
-    allowed: bool,
-    quiet_from: Annotated[str, Field(description="22:00")] = "",
-    quiet_to: str = "",
+    context: CallContext, allowed: bool, quiet_from: Annotated[str, Field(description="22:00")] = "", quiet_to: str = ""
 ) -> str:
     """When the person speaks of whether you may write first: allowed has them asked for their yes; with the quiet hours they name."""
     _their_own_words(context)
@@ -44,10 +42,13 @@ async def set_speaking_leave(
            SET openers = excluded.openers, decided_at = coalesce(excluded.decided_at, speaking.decided_at),
              quiet_from = coalesce(excluded.quiet_from, speaking.quiet_from), quiet_to = coalesce(excluded.quiet_to, speaking.quiet_to)""",
         {
-            "agent": context.claim.agent, "leave": (leave or "unasked") if allowed else "no",
-            "decided": None if allowed else context.now, "from": quiet[0], "to": quiet[1],
+            "agent": context.claim.agent,
+            "leave": (leave or "unasked") if allowed else "no",
+            "decided": None if allowed else context.now,
+            "from": quiet[0],
+            "to": quiet[1],
         },
-    )  # fmt: skip
+    )
     if not allowed:
         await _record(context, "no leave to write first")
         return "Noted: you do not write first. Do not ask again."
@@ -100,7 +101,7 @@ def _their_own_words(context: CallContext) -> None:
 
 def _said(context: CallContext) -> bool | None:
     texts = [str(event.payload.get("text", "")) for event in context.claim.events if event.kind == "message"]
-    return consent.yes_or_no("\n".join(texts))
+    return yes_or_no("\n".join(texts))
 
 
 def _clock(text: str) -> time | None:
@@ -117,6 +118,14 @@ def _clock(text: str) -> time | None:
 
 async def _record(context: CallContext, action: str) -> None:
     await log.record(
-        context.connection, agent=context.claim.agent, place=context.claim.place, at=context.now, actor="person", action=action,
-        target="everything", target_id=None, turn=context.claim.turn, reason=context.reason,
-    )  # fmt: skip
+        context.connection,
+        agent=context.claim.agent,
+        place=context.claim.place,
+        at=context.now,
+        actor="person",
+        action=action,
+        target="everything",
+        target_id=None,
+        turn=context.claim.turn,
+        reason=context.reason,
+    )

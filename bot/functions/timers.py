@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bot.functions.context import CallContext, Refused
-from bot.keeping.secrets import secrets
+from bot.words.secrets import secrets
 from memory import undo
-from memory.main_context import local
 from memory.working_context import one_line
+from memory.zones import local
 
 PURPOSE_LIMIT = 500
 WAITING_LIMIT = 50
@@ -56,9 +56,21 @@ async def set_timer(
     cursor = await context.connection.execute(
         """INSERT INTO timers (agent_id, place_id, visibility, kind, floating, purpose, zone, wall_time, every, due_at, turn_id, created_at)
            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id""",
-        (context.claim.agent, context.claim.place, context.visibility, kind, floating, purpose, context.state.zone or "UTC", wall, every or None,
-         due.astimezone(UTC), context.claim.turn, context.now),
-    )  # fmt: skip
+        (
+            context.claim.agent,
+            context.claim.place,
+            context.visibility,
+            kind,
+            floating,
+            purpose,
+            context.state.zone or "UTC",
+            wall,
+            every or None,
+            due.astimezone(UTC),
+            context.claim.turn,
+            context.now,
+        ),
+    )
     row = await cursor.fetchone()
     assert row is not None
     await context.log("set_timer", "timer", row["id"], after=purpose)

@@ -7,20 +7,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bot.functions import requests
-from bot.functions.archival_storage import store
+from bot.functions import requests, storing
 from bot.functions.context import CallContext, Refused
-from bot.keeping.decision import Decision, sensitive_kind
+from bot.keeping.decision import sensitive_kind
 from memory import undo, working_context
-from memory.working_context import ENTRY_LIMIT, TASK_NOTES, Entry, Section, find, one_line, plain, room
+from memory.working_context import ENTRY_LIMIT, Entry, find, one_line, plain, room
 
 Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "task_notes"]
 
 
 async def working_context_append(
-    context: CallContext,
-    section: Editable,
-    content: Annotated[str, Field(description="One fact, one sentence.")],
+    context: CallContext, section: Editable, content: Annotated[str, Field(description="One fact, one sentence.")]
 ) -> str:
     """Keep a lasting fact always in view: profile (who the person is), preferences, key_facts (people, places, dates), goals,
     task_notes (at most 10), persona (how you adjust to them).
@@ -33,32 +30,7 @@ async def working_context_append(
         raise Refused(f"That is there already, in {same[0].section}. Nothing to do.")
     if decision.ask:
         return await requests.ask(context, decision, layer="working_context", section=section, content=content)
-    return await append(context, section, content, decision)
-
-
-async def append(context: CallContext, section: Section, content: str, decision: Decision) -> str:
-    """Store a new entry that was decided to be kept. Raises Refused where there is no room."""
-    entries = context.state.entries
-    note = f" It stands against: {one_line(decision.conflicts[0])} Replace that if it has changed." if decision.conflicts else ""
-    if section == "task_notes":
-        notes = [entry for entry in entries if entry.section == "task_notes"]
-        while len(notes) >= TASK_NOTES or (notes and room(context.state.entries, section) < len(content)):
-            await _retire(context, notes.pop(0))
-            note += " The oldest task note went to archival storage (tag task_notes)."
-    left = room(context.state.entries, section)
-    if left < len(content):
-        raise Refused(
-            f"The section {section} has room for {max(left, 0)} more characters; this needs {len(content)}. Shorten it, replace or remove an "
-            f"entry of {section} that matters less, or store this with archival_storage_insert."
-        )
-    entry = await working_context.insert(
-        context.connection, agent=context.claim.agent, place=context.claim.place, visibility=context.visibility, section=section,
-        content=content, turn=context.claim.turn, at=context.now, author=decision.author_id,
-    )  # fmt: skip
-    await context.log("working_context_append", "working_context", entry.id, after=content)
-    await context.derive("entry_id", entry.id)
-    context.state = replace(context.state, entries=(*context.state.entries, entry))
-    return f"Added to {section}.{note}"
+    return await storing.append(context, section, content, decision)
 
 
 async def working_context_replace(
@@ -80,20 +52,7 @@ async def working_context_replace(
         return await requests.ask(
             context, decision, layer="working_context", section=entry.section, content=new, replaces=entry.id
         )
-    return await rewrite(context, entry, new, decision)
-
-
-async def rewrite(context: CallContext, entry: Entry, new: str, decision: Decision) -> str:
-    """Give an entry a new text that was decided to be kept."""
-    was = await undo.snapshot(context.connection, "working_context", entry.id)
-    changed = await working_context.update(
-        context.connection, entry.id, place=context.claim.place, visibility=context.visibility, content=new, turn=context.claim.turn,
-        at=context.now, author=decision.author_id,
-    )  # fmt: skip
-    await context.log("working_context_replace", "working_context", entry.id, before=entry.content, after=new, row=was)
-    await context.derive("entry_id", entry.id)
-    context.state = replace(context.state, entries=tuple(changed if e.id == entry.id else e for e in context.state.entries))
-    return f"Replaced in {entry.section}."
+    return await storing.rewrite(context, entry, new, decision)
 
 
 async def working_context_remove(
@@ -106,14 +65,6 @@ async def working_context_remove(
     await context.log("working_context_remove", "working_context", entry.id, before=entry.content, row=was)
     context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != entry.id))
     return f"Removed from {entry.section}."
-
-
-async def _retire(context: CallContext, note: Entry) -> None:
-    await store(context, note.content, ["task_notes"], action="working_context_append", came_from=note.id)
-    was = await undo.snapshot(context.connection, "working_context", note.id)
-    await working_context.delete(context.connection, note.id)
-    await context.log("working_context_append", "working_context", note.id, before=note.content, row=was)
-    context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != note.id))
 
 
 def _checked(content: str) -> str:

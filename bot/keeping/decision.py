@@ -5,7 +5,7 @@
     sensitive   the kind that needs the person's yes first
     conflicts   entries usable in this place that say something else about the same thing
 
-Words decide, by the lists in `prompts/keeping.yaml`; the filter model may judge beside them (`bot.keeping.keeper`): it may add care and doubt, never
+Words decide, by the lists in `keeping.yaml`; the filter model may judge beside them (`bot.keeping.keeper`): it may add care and doubt, never
 take any away. Everything is decided from what this place may see, so that nothing of another place shows through.
 """
 
@@ -17,23 +17,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import yaml
 
-from bot.keeping.secrets import secrets
+from bot.config.keeping import KINDS, Sensitive
+from bot.words.secrets import secrets
 from memory.archival_storage import same_memory
 
 Layer = Literal["working_context", "archival_storage"]
-Sensitive = Literal["health", "sexuality", "religion", "politics", "ethnicity", "union", "crime", "finances", "biometrics"]
-KINDS: tuple[Sensitive, ...] = get_args(Sensitive)
 LONG = 300
 """Characters above which a text is for archival storage."""
 COVERED = 0.7
 """Share of a text's own words that must stand in somebody's words, for it to be theirs."""
 ALIKE = 0.6
 """Share of common words from which two entries speak of the same thing."""
-_WORDS = Path(__file__).parent.parent / "prompts" / "keeping.yaml"
+_WORDS = Path(__file__).with_name("keeping.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class KeepingRules:
     """What the operator chose: kinds that need a yes, and for how many seconds it may be given."""
 
     sensitive: tuple[Sensitive, ...] = ()
@@ -62,7 +61,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Candidate:
     """What becomes of a candidate. `why` is for the model; `author_id` whose words it repeats, where they are somebody else's."""
 
     keep: bool
@@ -87,25 +86,27 @@ class Around:
     others: Sequence[Said] = field(default=())
 
 
-def decide(text: str, around: Around, rules: Rules, judged: Judged | None = None) -> Decision:
+def decide(text: str, around: Around, rules: KeepingRules, judged: Judged | None = None) -> Candidate:
     """Decide about one candidate memory."""
     layer: Layer = "archival_storage" if len(text) > LONG or text.count(". ") >= 3 else "working_context"
     if found := secrets(text):
         kinds = ", ".join(dict.fromkeys(each.kind for each in found))
-        return Decision(False, layer, why=f"This holds a secret ({kinds}), and such things are never stored. Leave it out.")
+        return Candidate(False, layer, why=f"This holds a secret ({kinds}), and such things are never stored. Leave it out.")
     if not worth_keeping(text) or (judged is not None and not judged.worth):
-        return Decision(False, layer, why="This is no lasting fact. The conversation itself is in recall storage; store nothing.")
+        return Candidate(
+            False, layer, why="This is no lasting fact. The conversation itself is in recall storage; store nothing."
+        )
     speaker = others_words(text, around.own, around.others)
     if speaker is not None and not _names(text, speaker):
         who = speaker.author_name or "somebody else"
-        return Decision(
+        return Candidate(
             False, layer, why=f"{who} said this, not the person. Store it only as {who}'s words, by name, or not at all."
         )
     kind = sensitive_kind(text, rules.sensitive)
     if kind is None and judged is not None and judged.sensitive in rules.sensitive:
         kind = judged.sensitive
     conflicts = tuple(entry for entry in around.entries if in_conflict(text, entry))
-    return Decision(True, layer, kind, conflicts, speaker.author_id if speaker else "")
+    return Candidate(True, layer, kind, conflicts, speaker.author_id if speaker else "")
 
 
 def worth_keeping(text: str) -> bool:

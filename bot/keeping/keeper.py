@@ -11,16 +11,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bot.executor import Planned
-from bot.keeping.decision import KINDS, Judged, Sensitive
-from bot.model.client import ModelError, Usage
+from bot.config.keeping import KINDS, Sensitive
+from bot.keeping.decision import Judged
+from bot.model.errors import ModelError
 from bot.model.processor import Processor
-from memory.spending import OverBudget
+from memory.spending import OverBudget, Usage
 
 log = logging.getLogger(__name__)
 
-ARGUMENT = {"working_context_append": "content", "working_context_replace": "new", "archival_storage_insert": "content"}
-"""Where a call has the text that it stores."""
 SHOWN = 1000
 """Characters shown of one candidate."""
 TOKENS = 300
@@ -39,9 +37,8 @@ class Keeper:
     processor: Processor
     count: Callable[[str], int]
 
-    async def judge(self, agent: int, planned: Sequence[Planned]) -> tuple[Mapping[str, Judged], Sequence[tuple[str, Usage]]]:
+    async def judge(self, agent: int, texts: Sequence[str]) -> tuple[Mapping[str, Judged], Sequence[tuple[str, Usage]]]:
         """The model's word by text, and what it cost by model."""
-        texts = candidates(planned)
         if not texts:
             return {}, ()
         notes = json.dumps([text[:SHOWN] for text in texts], ensure_ascii=False)
@@ -53,14 +50,6 @@ class Keeper:
             log.warning("the filter model did not answer: %s", type(error).__name__)
             return {}, ()
         return dict(zip(texts, read(reply.text or "", len(texts)), strict=False)), ((reply.model, reply.usage),)
-
-
-def candidates(planned: Sequence[Planned]) -> list[str]:
-    """The texts that calls want to store, as the functions will weigh them."""
-    found = (
-        each.arguments.get(ARGUMENT[each.call.name]) for each in planned if each.fault is None and each.call.name in ARGUMENT
-    )
-    return list(dict.fromkeys(text.strip() for text in found if isinstance(text, str) and text.strip()))
 
 
 def read(answer: str, count: int) -> list[Judged]:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bot.config.keeping import RetentionSection as Days
 from bot.engine.loops import forever
 from bot.keeping import erasures
-from bot.keeping.sections import Retention as Days
 from memory import retention
 from memory.cache import Cache
 from memory.db import Database
@@ -44,9 +44,19 @@ class Retention:
 def ages(days: Days) -> dict[retention.Kind, timedelta]:
     """How old each kind may become; kinds that stay are left out."""
     chosen: dict[retention.Kind, int] = {
-        "messages": days.messages, "quotes": days.quotes, "quotes_waiting": days.quotes, "quotes_derived": days.quotes,
-        "quotes_stored": days.quotes, "archival": days.archival,
-        "documents": days.documents, "timers": days.timers, "deliveries": days.deliveries, "events": days.events, "usage": days.usage,
-        "log": days.log, "erasures": days.erasures, "workspaces": days.left_workspaces,
-    }  # fmt: skip
+        "messages": days.messages,
+        "quotes": days.quotes,
+        "quotes_waiting": days.quotes,
+        "quotes_derived": days.quotes,
+        "quotes_stored": days.quotes,
+        "archival": days.archival,
+        "documents": days.documents,
+        "timers": days.timers,
+        "deliveries": days.deliveries,
+        "events": days.events,
+        "usage": days.usage,
+        "log": days.log,
+        "erasures": days.erasures,
+        "workspaces": days.left_workspaces,
+    }
     return {kind: timedelta(days=number) for kind, number in chosen.items() if number}

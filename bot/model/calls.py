@@ -32,11 +32,7 @@ class FunctionSchema:
         """The entry for the `tools` list of a chat request."""
         return {
             "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.description,
-                "parameters": dict(self.parameters),
-            },
+            "function": {"name": self.name, "description": self.description, "parameters": dict(self.parameters)},
         }
 
 

@@ -18,14 +18,13 @@ from typing import Any, Literal, Self, cast
 import openai
 
 from bot.model.call_text import calls_in_text
-from bot.model.calls import Call, FunctionSchema
+from bot.model.calls import FunctionSchema
 from bot.model.errors import (
     UNSENT,
     ContentRefused,
     ContextOverflow,
     Habits,
     ModelError,
-    ModelRejected,
     ModelUnavailable,
     adapted,
     error_code,
@@ -44,25 +43,9 @@ from bot.model.messages import (
     unique_ids,
     without_images,
 )
-from bot.model.replies import Body, Reply, Usage, decoded, dicts, mapping, native_calls, number, text_of, thinks_aloud, usage_of
+from bot.model.replies import Body, Reply, decoded, dicts, mapping, native_calls, number, text_of, thinks_aloud, usage_of
 from bot.model.stream import Watch, read
 from memory.sanitise import clean
-
-__all__ = [
-    "Call",
-    "ChatMessage",
-    "ContentRefused",
-    "ContextOverflow",
-    "FunctionSchema",
-    "ModelClient",
-    "ModelError",
-    "ModelRejected",
-    "ModelUnavailable",
-    "Reply",
-    "ToolChoice",
-    "Usage",
-    "repair",
-]
 
 log = logging.getLogger(__name__)
 
@@ -242,10 +225,7 @@ class ModelClient:
         return True
 
     async def _tried(
-        self,
-        model: str,
-        send: Callable[[], Awaitable[bytes]],
-        learned: Callable[[openai.APIStatusError], bool],
+        self, model: str, send: Callable[[], Awaitable[bytes]], learned: Callable[[openai.APIStatusError], bool]
     ) -> Body:
         """The decoded body of an answer; tries again where it is safe and soon, else raises a `ModelError`."""
         attempt = 1
@@ -263,10 +243,7 @@ class ModelClient:
             attempt += 1
 
     async def _once(
-        self,
-        model: str,
-        send: Callable[[], Awaitable[bytes]],
-        learned: Callable[[openai.APIStatusError], bool],
+        self, model: str, send: Callable[[], Awaitable[bytes]], learned: Callable[[openai.APIStatusError], bool]
     ) -> tuple[Body | ModelError, Literal["now", "later", "never"]]:
         # Errors are returned, not chained: the library's hold the endpoint's words, which may quote a message.
         try:

@@ -54,13 +54,7 @@ class ContentRefused(ModelError):
     """The endpoint's content filter stopped the request or the answer."""
 
 
-_OVERFLOW_CODES = (
-    "context_length",
-    "context_size",
-    "string_above_max_length",
-    "max_prompt_tokens",
-    "input_too_long",
-)
+_OVERFLOW_CODES = ("context_length", "context_size", "string_above_max_length", "max_prompt_tokens", "input_too_long")
 _OVERFLOW = re.compile(
     r"maximum context|context[ _-]?(?:length|window|size|limit)|(?:prompt|input|request) (?:is |was )?too (?:long|large)"
     r"|too many (?:input |prompt )?tokens|reduce (?:the )?(?:length|size) of (?:the |your )?(?:messages|prompt|input)"
@@ -236,9 +230,7 @@ def adapted(habits: Habits, request: Mapping[str, object], status: int, code: st
     if refused and habits.token_argument in said and not habits.token_argument_settled:
         other = "max_completion_tokens" if habits.token_argument == "max_tokens" else "max_tokens"
         return replace(
-            habits,
-            token_argument=cast(Literal["max_tokens", "max_completion_tokens"], other),
-            token_argument_settled=True,
+            habits, token_argument=cast(Literal["max_tokens", "max_completion_tokens"], other), token_argument_settled=True
         )
     if "temperature" in request and "temperature" in said:
         return replace(habits, temperature=False)

@@ -108,10 +108,7 @@ def _spoken(message: ChatMessage) -> dict[str, object]:
 
 
 def _answered(
-    message: ChatMessage,
-    position: int,
-    results: Mapping[str, deque[tuple[int, ChatMessage]]],
-    used: set[str],
+    message: ChatMessage, position: int, results: Mapping[str, deque[tuple[int, ChatMessage]]], used: set[str]
 ) -> list[dict[str, object]]:
     text = clean_json(message.get("content")) or None
     calls = list(_tool_calls(message))
@@ -171,19 +168,11 @@ def schema_format(functions: Sequence[FunctionSchema], tool_choice: ToolChoice) 
     """The `response_format` under which a reply is an object of `text` and `calls`."""
     properties: dict[str, object] = {"text": {"type": "string"}}
     if tool_choice != "none":
-        calls: dict[str, object] = {
-            "type": "array",
-            "items": {"anyOf": [_call_schema(one) for one in functions]},
-        }
+        calls: dict[str, object] = {"type": "array", "items": {"anyOf": [_call_schema(one) for one in functions]}}
         if tool_choice == "required":
             calls["minItems"] = 1
         properties["calls"] = calls
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     # Not strict: that mode forbids optional arguments, and the arguments are validated here anyway.
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": False, "schema": schema}}
 
@@ -191,10 +180,7 @@ def schema_format(functions: Sequence[FunctionSchema], tool_choice: ToolChoice) 
 def _call_schema(function: FunctionSchema) -> dict[str, object]:
     return {
         "type": "object",
-        "properties": {
-            "function": {"type": "string", "enum": [function.name]},
-            "arguments": dict(function.parameters),
-        },
+        "properties": {"function": {"type": "string", "enum": [function.name]}, "arguments": dict(function.parameters)},
         "required": ["function", "arguments"],
         "additionalProperties": False,
     }
@@ -219,11 +205,7 @@ def schema_messages(messages: Sequence[ChatMessage], functions: Sequence[Functio
     after_system = next((n for n, one in enumerate(written) if one["role"] not in ("system", "developer")), 0)
     if after_system:
         joined = f"{written[after_system - 1]['content']}\n\n{note['content']}"
-        return [
-            *written[: after_system - 1],
-            {**written[after_system - 1], "content": joined},
-            *written[after_system:],
-        ]
+        return [*written[: after_system - 1], {**written[after_system - 1], "content": joined}, *written[after_system:]]
     return [note, *written]
 
 

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from bot.model.client import FunctionSchema, ModelClient, ModelError, ModelRejected, ModelUnavailable, Reply, ToolChoice
+from bot.model.calls import FunctionSchema
+from bot.model.client import ModelClient
+from bot.model.errors import ModelError, ModelRejected, ModelUnavailable
+from bot.model.messages import ToolChoice
+from bot.model.replies import Reply
 from bot.model.stream import Watch
 from memory.spending import Budgets
 
@@ -75,9 +79,14 @@ class Processor:
             prompt = cached = completion = 0
             try:
                 reply = await endpoint.client.complete(
-                    endpoint.model, messages, functions, tool_choice=tool_choice, max_tokens=max_tokens,
-                    temperature=self._temperature if purpose == "chat" else None, watch=watch,
-                )  # fmt: skip
+                    endpoint.model,
+                    messages,
+                    functions,
+                    tool_choice=tool_choice,
+                    max_tokens=max_tokens,
+                    temperature=self._temperature if purpose == "chat" else None,
+                    watch=watch,
+                )
                 # An endpoint that reports nothing is charged by our own count.
                 prompt, cached = reply.usage.prompt_tokens or counted, reply.usage.cached_tokens
                 completion = reply.usage.completion_tokens

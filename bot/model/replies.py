@@ -9,25 +9,10 @@ from typing import Any, cast
 from bot.model.calls import Call
 from bot.model.errors import ModelError, ModelUnavailable, from_body
 from memory.sanitise import clean
+from memory.spending import Usage
 
 Body = Mapping[str, object]
 """A decoded JSON object of an endpoint."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens as the endpoint counted them; zeros where it does not tell. Cached ones are among the prompt's."""
-
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.completion_tokens + other.completion_tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from random import Random
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
+
+from memory.zones import instant, zone_named
 
 Leave = Literal["unasked", "asked", "yes", "no"]
 Kind = Literal["reminder", "follow_up", "opener", "schedule", "login"]
 """What wants to speak. A reminder was asked for by the person, which is leave for this one message at the time they named."""
 Reason = Literal[
-    "", "off", "blocked", "unreachable", "paused", "crisis", "no_leave", "elsewhere", "no_zone", "quiet_hours", "do_not_disturb", "busy",
-    "active", "cap", "gap", "unanswered",
-]  # fmt: skip
+    "",
+    "off",
+    "blocked",
+    "unreachable",
+    "paused",
+    "crisis",
+    "no_leave",
+    "elsewhere",
+    "no_zone",
+    "quiet_hours",
+    "do_not_disturb",
+    "busy",
+    "active",
+    "cap",
+    "gap",
+    "unanswered",
+]
 """Why not; empty: it may. Counted as `opener_<reason>` in health."""
 NATURAL = timedelta(minutes=40)
 """How far around an hour at which the person usually writes an opener may fall."""
@@ -28,7 +44,7 @@ MARGIN = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SpeakingRules:
     """What the operator chose. Durations; `cap` counts the person's local days; after `stop_after` unanswered openers none follows."""
 
     enabled: bool = True
@@ -68,9 +84,21 @@ class Standing:
         """From a row of the SQL function `standing`."""
         quiet = None if row["quiet_from"] is None or row["quiet_to"] is None else (row["quiet_from"], row["quiet_to"])
         return Standing(
-            row["openers"], row["zone"], quiet, row["daily_cap"], row["paused"], row["blocked"], row["reachable"], row["direct"], row["busy"],
-            row["last_active"], row["crisis_at"], row["quiet_until"], tuple(row["spoken"]), tuple(row["wrote"]),
-        )  # fmt: skip
+            row["openers"],
+            row["zone"],
+            quiet,
+            row["daily_cap"],
+            row["paused"],
+            row["blocked"],
+            row["reachable"],
+            row["direct"],
+            row["busy"],
+            row["last_active"],
+            row["crisis_at"],
+            row["quiet_until"],
+            tuple(row["spoken"]),
+            tuple(row["wrote"]),
+        )
 
     @property
     def unanswered(self) -> int:
@@ -79,7 +107,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MaySpeak:
     """Whether it may speak; if not, why, and the earliest time (aware) at which this reason alone may be gone, where that is known."""
 
     reason: Reason = ""
@@ -91,64 +119,64 @@ class Verdict:
         return not self.reason
 
 
-def may_speak(kind: Kind, now: datetime, standing: Standing, rules: Rules) -> Verdict:
+def may_speak(kind: Kind, now: datetime, standing: Standing, rules: SpeakingRules) -> MaySpeak:
     """Whether something of this kind may be said first now. The hardest reasons come first, so that the counts say what to change."""
     if standing.blocked:
-        return Verdict("blocked")
+        return MaySpeak("blocked")
     if not standing.reachable:
-        return Verdict("unreachable")
+        return MaySpeak("unreachable")
     if standing.paused:
-        return Verdict("paused")
+        return MaySpeak("paused")
     if kind == "reminder":
-        return Verdict()
+        return MaySpeak()
     if not rules.enabled:
-        return Verdict("off")
+        return MaySpeak("off")
     if standing.leave != "yes":
-        return Verdict("no_leave")
+        return MaySpeak("no_leave")
     if kind != "follow_up" and not standing.direct:
-        return Verdict("elsewhere")
+        return MaySpeak("elsewhere")
     if (verdict := _crisis(now, standing, rules)) is not None:
         return verdict
     zone = zone_named(standing.zone)
     if zone is None:
-        return Verdict("no_zone")
+        return MaySpeak("no_zone")
     return _timing(now, standing, rules, zone)
 
 
-def _crisis(now: datetime, standing: Standing, rules: Rules) -> Verdict | None:
+def _crisis(now: datetime, standing: Standing, rules: SpeakingRules) -> MaySpeak | None:
     if standing.crisis_at is None:
         return None
     over = standing.crisis_at + rules.crisis
     wrote = standing.last_active is not None and standing.last_active > standing.crisis_at
-    return None if wrote and now >= over else Verdict("crisis", max(over, now) if wrote else None)
+    return None if wrote and now >= over else MaySpeak("crisis", max(over, now) if wrote else None)
 
 
-def _timing(now: datetime, standing: Standing, rules: Rules, zone: ZoneInfo) -> Verdict:
+def _timing(now: datetime, standing: Standing, rules: SpeakingRules, zone: ZoneInfo) -> MaySpeak:
     quiet_from, quiet_to = standing.quiet or (rules.quiet_from, rules.quiet_to)
     if is_quiet(now.astimezone(zone).time(), quiet_from, quiet_to):
-        return Verdict("quiet_hours", _next_wall(now, zone, quiet_to))
+        return MaySpeak("quiet_hours", _next_wall(now, zone, quiet_to))
     if standing.quiet_until is not None and now < standing.quiet_until:
-        return Verdict("do_not_disturb", standing.quiet_until)
+        return MaySpeak("do_not_disturb", standing.quiet_until)
     if standing.busy:
-        return Verdict("busy", now + rules.active)
+        return MaySpeak("busy", now + rules.active)
     # A time ahead of the clock is one that was set back: as good as now.
     if standing.last_active is not None and (rest := standing.last_active + rules.active) > now:
-        return Verdict("active", min(rest, now + rules.active))
+        return MaySpeak("active", min(rest, now + rules.active))
     cap = rules.cap if standing.cap is None else standing.cap
     today = now.astimezone(zone).date()
     if sum(at.astimezone(zone).date() >= today for at in standing.spoken) >= cap:
-        return Verdict("cap", instant(datetime.combine(today + timedelta(days=1), time()), zone))
+        return MaySpeak("cap", instant(datetime.combine(today + timedelta(days=1), time()), zone))
     unanswered = standing.unanswered
     if unanswered >= rules.stop_after:
-        return Verdict("unanswered")
+        return MaySpeak("unanswered")
     if standing.spoken:
         rest = min(max(standing.spoken), now) + gap_after(unanswered, rules)
         if rest > now:
-            return Verdict("gap", rest)
-    return Verdict()
+            return MaySpeak("gap", rest)
+    return MaySpeak()
 
 
-def gap_after(unanswered: int, rules: Rules) -> timedelta:
+def gap_after(unanswered: int, rules: SpeakingRules) -> timedelta:
     """The least time between two openers: twice as long for each that stays unanswered."""
     return rules.gap * (1 << min(unanswered, 10))
 
@@ -161,7 +189,7 @@ def is_quiet(clock: time, begins: time, ends: time) -> bool:
 
 
 def next_opener(
-    now: datetime, standing: Standing, rules: Rules, *, not_before: datetime | None = None, seed: str
+    now: datetime, standing: Standing, rules: SpeakingRules, *, not_before: datetime | None = None, seed: str
 ) -> datetime | None:
     """A natural time (aware) for the next look whether to start a conversation: about when the person themselves usually writes, else
     any time of their waking hours, some days ahead. The same for the same seed. None where it cannot be told: no zone, no waking hours.
@@ -205,16 +233,3 @@ def _next_wall(now: datetime, zone: ZoneInfo, clock: time) -> datetime:
     today = now.astimezone(zone).date()
     due = instant(datetime.combine(today, clock), zone)
     return due if due > now else instant(datetime.combine(today + timedelta(days=1), clock), zone)
-
-
-def instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The moment (UTC) of a naive wall time: one that a clock change skips is moved by the gap, of two the first counts."""
-    return wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
-
-
-def zone_named(name: str) -> ZoneInfo | None:
-    """A zone by its IANA name; None where it is empty or unknown."""
-    try:
-        return ZoneInfo(name) if name else None
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None

@@ -26,9 +26,10 @@ from bot.engine.events import Claim, Event
 from bot.engine.timers import Due, Move, following, payload_of, timer_of
 from bot.engine.turns import Step
 from bot.speaking import openers
-from bot.speaking.decision import Kind, Rules, Standing, Verdict, instant, may_speak, next_opener, zone_named
+from bot.speaking.decision import Kind, MaySpeak, SpeakingRules, Standing, may_speak, next_opener
 from bot.speaking.schedules import Schedule, fingerprint, next_run
 from memory.db import Connection, Database
+from memory.zones import instant, zone_named
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +46,11 @@ FOLLOW_UP_GRACE = timedelta(hours=48)
 REMINDER_GRACE = timedelta(days=30)
 """How long a reminder waits for a person who is paused or cannot be reached; one that merely comes late is always given."""
 _STALE: Mapping[Kind, timedelta] = {
-    "opener": OPENER_GRACE, "login": OPENER_GRACE, "schedule": timedelta(hours=6), "follow_up": FOLLOW_UP_GRACE,
-}  # fmt: skip
+    "opener": OPENER_GRACE,
+    "login": OPENER_GRACE,
+    "schedule": timedelta(hours=6),
+    "follow_up": FOLLOW_UP_GRACE,
+}
 """How old an event may be when its turn begins."""
 OPENER_PURPOSE = "my own look whether to write to you first; /settings openers off ends it"
 
@@ -56,7 +60,7 @@ class Initiative:
     """What the operator chose about speaking first, and the acts that follow from it."""
 
     db: Database
-    rules: Rules = field(default_factory=lambda: Rules(enabled=False))
+    rules: SpeakingRules = field(default_factory=lambda: SpeakingRules(enabled=False))
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
     count: Count = lambda _: None
     quiet: Mapping[str, Quiet] = field(default_factory=dict)
@@ -123,9 +127,14 @@ class Initiative:
             rows = await _rows(
                 connection,
                 """SELECT s.* FROM (SELECT known_agent(%s, %s, %s) AS agent) k, place_known(%s, %s, %s) AS place, standing(k.agent, place, NULL) s""",
-                platform, realm, user_id, platform, realm, external_id,
-            )  # fmt: skip
-        verdict = may_speak("login", now, Standing.of(rows[0]), self.rules) if rows else Verdict("no_leave")
+                platform,
+                realm,
+                user_id,
+                platform,
+                realm,
+                external_id,
+            )
+        verdict = may_speak("login", now, Standing.of(rows[0]), self.rules) if rows else MaySpeak("no_leave")
         if not verdict.may:
             self.count(f"login_{verdict.reason}")
         return verdict.may
@@ -203,9 +212,17 @@ class Initiative:
             return claim.events
         worth = await openers.gather(connection, now, zone) if {*asked.values()} != {"reminder"} else openers.Worth()
         return tuple(
-            replace(event, payload={**event.payload, "worth": openers.text_for(asked[event.id], event.payload.get("purpose", ""), worth, now, zone)})
-            if event.id in asked else event for event in claim.events
-        )  # fmt: skip
+            replace(
+                event,
+                payload={
+                    **event.payload,
+                    "worth": openers.text_for(asked[event.id], event.payload.get("purpose", ""), worth, now, zone),
+                },
+            )
+            if event.id in asked
+            else event
+            for event in claim.events
+        )
 
     def note(self, step: Step, *, said: bool) -> None:
         """Keep, in the step of a model call, that the model was asked whether to speak first, and whether it did."""
@@ -238,7 +255,7 @@ def wants(event: Event) -> Kind | None:
     return "login" if event.kind == "login" else None
 
 
-def against(event: Event, now: datetime, standing: Standing, rules: Rules) -> str:
+def against(event: Event, now: datetime, standing: Standing, rules: SpeakingRules) -> str:
     """What stands against acting on an event of a timed turn when the turn begins; empty: nothing."""
     kind = wants(event)
     if kind is None:
@@ -272,7 +289,7 @@ def again_after(move: Move, now: datetime, kind: Kind) -> datetime | None:
 
 
 def decide(
-    due: Due, now: datetime, standing: Standing, verdict: Verdict, rules: Rules, schedules: Mapping[str, Schedule]
+    due: Due, now: datetime, standing: Standing, verdict: MaySpeak, rules: SpeakingRules, schedules: Mapping[str, Schedule]
 ) -> Move:
     """Grace, coalescing and expiry by kind. What was missed while the bot was away comes once, and what has become stale never."""
     meant = meant_for(due)
@@ -291,7 +308,7 @@ def decide(
     return fires if verdict.may and late <= FOLLOW_UP_GRACE else _put_off(due, now, late, verdict, FOLLOW_UP_GRACE)
 
 
-def _put_off(due: Due, now: datetime, late: timedelta, verdict: Verdict, grace: timedelta) -> Move:
+def _put_off(due: Due, now: datetime, late: timedelta, verdict: MaySpeak, grace: timedelta) -> Move:
     if due.every:
         return Move(None, following(due, now))
     again = max(verdict.again or now + HOUR, now + timedelta(minutes=1))
@@ -299,7 +316,9 @@ def _put_off(due: Due, now: datetime, late: timedelta, verdict: Verdict, grace: 
     return Move(None, None if hopeless else again)
 
 
-def _scheduled(due: Due, now: datetime, meant: datetime, standing: Standing, verdict: Verdict, schedule: Schedule | None) -> Move:
+def _scheduled(
+    due: Due, now: datetime, meant: datetime, standing: Standing, verdict: MaySpeak, schedule: Schedule | None
+) -> Move:
     if schedule is None or verdict.reason in ("off", "no_leave"):
         return Move(None, None)
     zone = zone_named(standing.zone) or ZoneInfo("UTC")
@@ -311,7 +330,7 @@ def _scheduled(due: Due, now: datetime, meant: datetime, standing: Standing, ver
     return _again(due, following, None)
 
 
-def _natural(due: Due, now: datetime, standing: Standing, rules: Rules, not_before: datetime | None) -> datetime:
+def _natural(due: Due, now: datetime, standing: Standing, rules: SpeakingRules, not_before: datetime | None) -> datetime:
     found = next_opener(now, standing, rules, not_before=not_before, seed=f"{due.agent} {due.id}")
     return found or now + max(rules.every, timedelta(hours=1))
 

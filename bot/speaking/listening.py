@@ -14,19 +14,18 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.engine.events import Claim
-from bot.engine.turns import Step
+from bot.engine.turns import Step, record_usage
 from bot.keeping import consent
-from bot.keeping.consent import yes_or_no
-from bot.model.client import ModelError, Usage
+from bot.model.errors import ModelError
 from bot.model.processor import Processor
-from bot.running_turn import record_usage
-from bot.speaking.care import recognise
+from bot.words.answers import yes_or_no
+from bot.words.care import recognise
 from memory import log as memory_log
 from memory import messages
 from memory.agent_state import AgentState
 from memory.db import Connection
 from memory.messages import Asks, Draft
-from memory.spending import OverBudget
+from memory.spending import OverBudget, Usage
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ NO_ZONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Listened:
     """What the words of a turn come to. `spent`: what the second voice cost, by model; None: it was not asked."""
 
     crisis: bool = False
@@ -59,7 +58,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class Listener:
     """What the operator chose. `question` empty: nobody is asked. `repeat`: after how long the same person gets the lines again.
 
     `name`: what the bot is called, as the author of its lines.
@@ -74,19 +73,19 @@ class Listening:
     count: Callable[[str], None] = lambda _: None
     name: str = ""
 
-    async def judge(self, claim: Claim) -> Heard:
+    async def judge(self, claim: Claim) -> Listened:
         """Whether the person speaks of harming themselves. The model may add care, never take it away; without it words decide."""
         if claim.origin != "person":
-            return Heard()
+            return Listened()
         texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
         found = [recognise(text) for text in texts]
         if "plain" in found:
-            return Heard(crisis=True)
+            return Listened(crisis=True)
         if "perhaps" not in found or self.voice is None:
-            return Heard()
+            return Listened()
         return await self._second_voice(claim, "\n".join(text for text, finding in zip(texts, found, strict=True) if finding))
 
-    async def _second_voice(self, claim: Claim, text: str) -> Heard:
+    async def _second_voice(self, claim: Claim, text: str) -> Listened:
         assert self.voice is not None
         asked = [{"role": "system", "content": VOICE}, {"role": "user", "content": text[:4000]}]
         counted = sum(self.count_tokens(message["content"]) for message in asked)
@@ -96,10 +95,10 @@ class Listening:
             )
         except (ModelError, OverBudget) as error:
             log.warning("the second voice did not answer: %s", type(error).__name__)
-            return Heard()
-        return Heard(yes_or_no(reply.text or "") is True, (reply.model, reply.usage))
+            return Listened()
+        return Listened(yes_or_no(reply.text or "") is True, (reply.model, reply.usage))
 
-    async def first(self, step: Step, state: AgentState, heard: Heard) -> list[Draft]:
+    async def first(self, step: Step, state: AgentState, heard: Listened) -> list[Draft]:
         """Act on it in the turn's first step, the one that appends its events. Returns what else comes into the conversation."""
         claim = step.claim
         if claim.origin != "person" or claim.step:
@@ -248,6 +247,13 @@ async def set_leave(step: Step, claim: Claim, leave: bool) -> None:
         {"agent": claim.agent, "leave": "yes" if leave else "no", "now": step.now},
     )
     await memory_log.record(
-        step.connection, agent=claim.agent, place=claim.place, at=step.now, actor="person",
-        action="leave to write first" if leave else "no leave to write first", target="everything", target_id=None, turn=claim.turn,
-    )  # fmt: skip
+        step.connection,
+        agent=claim.agent,
+        place=claim.place,
+        at=step.now,
+        actor="person",
+        action="leave to write first" if leave else "no leave to write first",
+        target="everything",
+        target_id=None,
+        turn=claim.turn,
+    )

@@ -13,8 +13,8 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Any
 
 from memory.db import Connection
-from memory.main_context import local
 from memory.working_context import one_line
+from memory.zones import local
 
 ASK = {
     "opener": "Your own look whether to start a conversation. Take up one thing below that matters to the person now, as a friend would: "
@@ -33,9 +33,30 @@ SHOWN = 300
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMES = {
     **{name: number for number, name in enumerate(_MONTHS, 1)},
-    "mai": 5, "okt": 10, "dez": 12, "mär": 3, "maerz": 3, "fév": 2, "avr": 4, "aoû": 8, "déc": 12, "ene": 1, "abr": 4, "ago": 8, "dic": 12,
-    "gen": 1, "mag": 5, "giu": 6, "lug": 7, "set": 9, "ott": 10, "fev": 2, "out": 10, "mrt": 3, "mei": 5,
-}  # fmt: skip
+    "mai": 5,
+    "okt": 10,
+    "dez": 12,
+    "mär": 3,
+    "maerz": 3,
+    "fév": 2,
+    "avr": 4,
+    "aoû": 8,
+    "déc": 12,
+    "ene": 1,
+    "abr": 4,
+    "ago": 8,
+    "dic": 12,
+    "gen": 1,
+    "mag": 5,
+    "giu": 6,
+    "lug": 7,
+    "set": 9,
+    "ott": 10,
+    "fev": 2,
+    "out": 10,
+    "mrt": 3,
+    "mei": 5,
+}
 _MONTH = rf"(?:{'|'.join(_NAMES)})[^\W\d_]*"
 _DATES = re.compile(
     r"\b(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})\b"
@@ -147,10 +168,12 @@ async def gather(connection: Connection, now: datetime, zone: tzinfo) -> Worth:
         if row["section"] in ("profile", "preferences", "key_facts") and row["content"] not in taken
     ]
     return Worth(
-        goals, facts[:8], near,
+        goals,
+        facts[:8],
+        near,
         [("you" if row["role"] == "assistant" else "the person", row["created_at"], row["content"]) for row in reversed(last)],
         [(row["at"], row["content"]) for row in reversed(earlier)],
-    )  # fmt: skip
+    )
 
 
 async def _rows(connection: Connection, statement: str) -> list[dict[str, Any]]:

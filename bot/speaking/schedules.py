@@ -6,15 +6,14 @@ A trigger only describes times here; the rows in Postgres fire (`bot/engine/time
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from apscheduler.triggers.cron import CronTrigger
-
-from bot.speaking.decision import Rules, instant
+from bot.config.cron import trigger_of
+from bot.speaking.decision import SpeakingRules
+from memory.zones import instant
 
 LONGEST_GAP = timedelta(hours=3)
 """More than any clock change since 1970 but a change of the date line."""
@@ -27,20 +26,6 @@ class Schedule:
     cron: str
     purpose: str
     grace: timedelta
-
-
-def trigger_of(cron: str) -> CronTrigger:
-    """The trigger of five cron fields. Raises ValueError, with what is wrong with them.
-
-    Days of the week must be named, as their numbers mean other days to APScheduler (0 is Monday) than to cron.
-    """
-    fields = cron.split()
-    if len(fields) != 5:
-        raise ValueError("must be five cron fields: minute, hour, day of month, month, day of week; for example `0 18 * * sun`")
-    if re.search(r"\d", fields[4]):
-        raise ValueError("must name the days of the week (mon, tue, ... sun), as their numbers are ambiguous")
-    # Reckoned on the wall clock, as if it were UTC: how clock changes count is decided in one place, `instant`.
-    return CronTrigger.from_crontab(cron, timezone=UTC)
 
 
 def next_run(cron: str, zone: ZoneInfo, now: datetime) -> datetime | None:
@@ -58,7 +43,7 @@ def next_run(cron: str, zone: ZoneInfo, now: datetime) -> datetime | None:
     return None
 
 
-def fingerprint(rules: Rules, schedules: Mapping[str, Schedule]) -> str:
+def fingerprint(rules: SpeakingRules, schedules: Mapping[str, Schedule]) -> str:
     """What a plan of timers was made by: another one makes them anew. It is never empty."""
     text = repr((rules.every, sorted((name, schedule.cron) for name, schedule in schedules.items())))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

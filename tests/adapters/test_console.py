@@ -205,9 +205,14 @@ class Screen:
     def __init__(self, program: str) -> None:
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program)], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0), env={**os.environ, "TERM": "xterm"},
-        )  # fmt: skip
+            [sys.executable, "-c", textwrap.dedent(program)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": "xterm"},
+        )
         os.close(slave)
         self.seen = ""
 

@@ -31,9 +31,27 @@ def read(text: str) -> tuple[str, str | None]:
 
 
 WORDS = st.sampled_from(
-    ["word", "a", "longer-word", "https://example.org/path?q=1", "[label with spaces](https://example.org/x)", "`inline code`", "日本語。",
-     "👨‍👩‍👧‍👦", "🇩🇪🇫🇷", "e\u0301", "<https://a.example|b>", "x" * 70, "\x0b", "\u2028", "\u200d", "`", "~~", "!"]
-)  # fmt: skip
+    [
+        "word",
+        "a",
+        "longer-word",
+        "https://example.org/path?q=1",
+        "[label with spaces](https://example.org/x)",
+        "`inline code`",
+        "日本語。",
+        "👨‍👩‍👧‍👦",
+        "🇩🇪🇫🇷",
+        "e\u0301",
+        "<https://a.example|b>",
+        "x" * 70,
+        "\x0b",
+        "\u2028",
+        "\u200d",
+        "`",
+        "~~",
+        "!",
+    ]
+)
 LINES = st.lists(WORDS, max_size=12).map(" ".join)
 INFO = st.sampled_from(["", "python", "py title=x", "i" * 500, " spaced info "])
 MARK = st.sampled_from(["```", "````", "~~~", "~~~~~"])
@@ -44,7 +62,7 @@ BLOCK = st.builds(
     st.sampled_from(["", "  ", "    "]),
     st.lists(LINES | st.just("```") | st.just("    indented"), max_size=20).map("\n".join),
     st.booleans(),
-)  # fmt: skip
+)
 TEXT = st.lists(LINES | BLOCK, max_size=12).map("\n".join) | st.text(max_size=300)
 
 
@@ -129,9 +147,17 @@ def test_a_limit_that_holds_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, "<" * 100_000, "`" * 100_000, "https://" * 12_500, ".\"" * 50_000,
-     "\u0301" * 100_000, " " * 100_000 + "x", "a\n" * 50_000]
-)  # fmt: skip
+    [
+        "[" * 100_000,
+        "<" * 100_000,
+        "`" * 100_000,
+        "https://" * 12_500,
+        '."' * 50_000,
+        "\u0301" * 100_000,
+        " " * 100_000 + "x",
+        "a\n" * 50_000,
+    ],
+)
 def test_hostile_text_takes_no_time(text: str) -> None:
     before = time.process_time()
     split(text, 2000)

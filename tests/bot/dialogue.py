@@ -11,24 +11,24 @@ from functools import partial
 from uuid import uuid4
 
 from adapters.base import Incoming, Person, PlaceOf, Quote
-from bot.agent import Agent
+from bot.app.runtime import engine_settings
+from bot.config.persona import Persona
+from bot.config.sections import EngineSection
 from bot.engine import inbox, turns
 from bot.engine.events import Claim, TryAgainLater
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
-from bot.executor import Bounds
 from bot.keeping.keeper import Keeper
 from bot.keeping.notice import Notice
 from bot.model.client import ModelClient
 from bot.model.processor import Endpoint, Processor
-from bot.persona import Persona
-from bot.pressure import Pressure
 from bot.prompts import load
-from bot.running_turn import AgentSettings
-from bot.runtime import engine_settings
-from bot.sections import Engine
 from bot.speaking.initiative import Initiative
-from bot.speaking.listening import Listening
+from bot.speaking.listening import Listener
+from bot.turn.agent import Agent
+from bot.turn.executor import Bounds
+from bot.turn.pressure import Pressure
+from bot.turn.state import AgentSettings
 from memory.cache import Cache
 from memory.db import Database
 from memory.embedding import Meaning
@@ -38,11 +38,22 @@ from tests.servers.model import Request, ScriptedModel
 
 START = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
 SETTINGS = AgentSettings(
-    chat_model="gpt-4o", summary_model="gpt-4o", budget=16_000, warning=0.7, flush=1.0, evict=0.5, reply_reserve=1500,
-    bounds=Bounds(passes=24, memory_calls=16, memory_writes=8, seconds=300, tokens=1_000_000), page_size=10, spent_line="Enough for today.",
-    patience=timedelta(seconds=30), waiting_line="This takes longer.", apology="Sorry, I could not answer.",
-    refused_line="I cannot answer that.", name="Mika",
-)  # fmt: skip
+    chat_model="gpt-4o",
+    summary_model="gpt-4o",
+    budget=16_000,
+    warning=0.7,
+    flush=1.0,
+    evict=0.5,
+    reply_reserve=1500,
+    bounds=Bounds(passes=24, memory_calls=16, memory_writes=8, seconds=300, tokens=1_000_000),
+    page_size=10,
+    spent_line="Enough for today.",
+    patience=timedelta(seconds=30),
+    waiting_line="This takes longer.",
+    apology="Sorry, I could not answer.",
+    refused_line="I cannot answer that.",
+    name="Mika",
+)
 
 
 @dataclass
@@ -65,9 +76,9 @@ class Dialogue:
     meaning: Meaning = field(default_factory=lambda: Meaning(None))
     notice: Notice = Notice()
     keeper: Keeper | None = None
-    engine: EngineSettings = field(default_factory=lambda: engine_settings(Engine(debounce=0)))
+    engine: EngineSettings = field(default_factory=lambda: engine_settings(EngineSection(debounce=0)))
     initiative: Initiative | None = None
-    listening: Listening | None = None
+    listening: Listener | None = None
 
     @property
     def at(self) -> datetime:
@@ -89,9 +100,14 @@ class Dialogue:
     @property
     def agent(self) -> Agent:
         pressure = Pressure(
-            self.db, self.processor, self.settings, load(self.settings.chat_model), Persona(name="Kee", character="Friendly."),
-            count=partial(count, encoding=encoding_of(self.settings.chat_model)), clock=lambda: self.at,
-        )  # fmt: skip
+            self.db,
+            self.processor,
+            self.settings,
+            load(self.settings.chat_model),
+            Persona(name="Kee", character="Friendly."),
+            count=partial(count, encoding=encoding_of(self.settings.chat_model)),
+            clock=lambda: self.at,
+        )
         return Agent(
             self.db,
             self.cache,
@@ -117,8 +133,16 @@ class Dialogue:
         self.clock[0] += timedelta(minutes=1)
         key = f"{self.place.external_id}-{self.person.user_id}-{self.at.isoformat()}-{uuid4()}"
         incoming = Incoming(
-            kind, self.person, self.place, key, self.at, text, message_id=key, addressed=addressed, quotes=quotes  # type: ignore[arg-type]
-        )  # fmt: skip
+            kind,
+            self.person,
+            self.place,
+            key,
+            self.at,
+            text,
+            message_id=key,
+            addressed=addressed,
+            quotes=quotes,  # type: ignore[arg-type]
+        )
         accepted = await inbox.accept(self.db, incoming, burst=timedelta(), now=self.at)
         return accepted.agent
 
@@ -175,7 +199,7 @@ async def dialogue(
     async with (
         ScriptedModel(script, **options) as model,  # type: ignore[arg-type]
         ModelClient(model.base_url, "key", attempts=1) as client,
-        Queue(db.url, engine_settings(Engine())) as queue,
+        Queue(db.url, engine_settings(EngineSection())) as queue,
     ):
         yield Dialogue(db, model, client, queue, settings)
 

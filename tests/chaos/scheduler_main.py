@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from bot.engine.timers import Ticker
-from bot.speaking.decision import Rules
+from bot.speaking.decision import SpeakingRules
 from bot.speaking.initiative import Initiative
 from memory.db import Database
 
@@ -14,7 +14,7 @@ from memory.db import Database
 async def main(url: str) -> None:
     """Tick for ever."""
     async with Database(url, size=3) as db:
-        initiative = Initiative(db, Rules())
+        initiative = Initiative(db, SpeakingRules())
         await Ticker(db, every=0.02, decide=initiative.on_due, also=(initiative.plan,)).run()
 
 

@@ -18,12 +18,12 @@ from psycopg import sql
 from redis.asyncio import Redis
 
 from adapters.base import Incoming, Person, PlaceOf, Quote
+from bot.app.runtime import engine_settings
+from bot.config.sections import EngineSection
 from bot.embedded import Servers
 from bot.engine import inbox
 from bot.engine.queue import Queue
 from bot.engine.worker import Worker
-from bot.runtime import engine_settings
-from bot.sections import Engine
 from memory import erasure
 from memory.cache import Cache
 from memory.db import Database, value
@@ -37,7 +37,7 @@ WORKERS = 3
 SEED = int(os.environ.get("SEED", "6"))
 KEY = b"k" * 32
 SETTINGS = replace(
-    engine_settings(Engine(debounce=0, shutdown_grace=2, concurrency=20)),
+    engine_settings(EngineSection(debounce=0, shutdown_grace=2, concurrency=20)),
     retry_first=0.02,
     retry_cap=0.2,
     poll=0.05,

@@ -60,9 +60,13 @@ async def produce(engine: World) -> None:
     async def deliver(person: int, number: int) -> None:
         user = f"user{person}"
         incoming = Incoming(
-            "message", Person("folder", "", user, user), PlaceOf("folder", "", "", f"dm-{user}", "direct"),
-            key=f"{user}-{number}", at=datetime.now(UTC), text=str(number),
-        )  # fmt: skip
+            "message",
+            Person("folder", "", user, user),
+            PlaceOf("folder", "", "", f"dm-{user}", "direct"),
+            key=f"{user}-{number}",
+            at=datetime.now(UTC),
+            text=str(number),
+        )
         outcomes = await asyncio.gather(
             *(accept(engine.db, incoming, burst=timedelta(), now=datetime.now(UTC)) for _ in range(3))
         )

@@ -17,21 +17,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from adapters.base import Bot, Outgoing
+from bot.app.runtime import engine_settings
+from bot.config.sections import EngineSection
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.outbox import OutboxSender
 from bot.engine.queue import Queue
-from bot.engine.signals import Outbound
+from bot.engine.signals import Senders
 from bot.engine.upkeep import Upkeep
 from bot.engine.worker import Worker
-from bot.runtime import engine_settings
-from bot.sections import Engine
 from memory import messages
 from memory.db import Database
 from memory.messages import Draft
 
 SETTINGS = replace(
-    engine_settings(Engine(debounce=0, attempts=30, shutdown_grace=5)),
+    engine_settings(EngineSection(debounce=0, attempts=30, shutdown_grace=5)),
     retry_first=0.05,
     retry_cap=0.5,
     poll=0.1,
@@ -80,7 +80,7 @@ class Turns:
 
     db: Database
     chance: random.Random
-    outbound: Outbound
+    outbound: Senders
 
     async def __call__(self, claim: Claim) -> None:
         if claim.fence.step == 0:
@@ -114,7 +114,7 @@ async def main(url: str, folder: Path, seed: int) -> None:
     running = asyncio.current_task()
     assert running is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
-    outbound = Outbound()
+    outbound = Senders()
     async with Database(url, size=8) as db, Queue(url, SETTINGS) as queue:
         with suppress(asyncio.CancelledError):
             async with asyncio.TaskGroup() as group:

@@ -33,9 +33,7 @@ class Person:
         async with db.bare() as connection:
             agent = await value(connection, "SELECT agent_of('discord', '', %s, %s, NULL, 'UTC')", (user, user.title()))
             spot = await value(
-                connection,
-                "SELECT place_of('discord', '', %s, %s, %s, %s, NULL, %s)",
-                (workspace, place, kind, place, agent),
+                connection, "SELECT place_of('discord', '', %s, %s, %s, %s, NULL, %s)", (workspace, place, kind, place, agent)
             )
             talk = await value(connection, "SELECT conversation_of(%s, %s)", (agent, spot))
         return Person(db, agent, spot, talk, kind)
@@ -60,9 +58,15 @@ class Person:
         """Put a text into archival storage."""
         async with self.here() as connection:
             stored = await archival_storage.insert(
-                connection, agent=self.agent, place=self.place, visibility=self.kind, content=content, at=self.at, tags=tags,
+                connection,
+                agent=self.agent,
+                place=self.place,
+                visibility=self.kind,
+                content=content,
+                at=self.at,
+                tags=tags,
                 shareable=shareable,
-            )  # fmt: skip
+            )
         self.at += timedelta(minutes=1)
         return stored
 

@@ -45,9 +45,17 @@ async def test_a_secret_in_the_models_reason_is_left_out(db: Database) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE memory_log SET actor = 'person'", "UPDATE memory_log SET at = now()", "DELETE FROM memory_log", "TRUNCATE memory_log",
-     "DELETE FROM erasures", "SELECT * FROM erased_people", "UPDATE memory_log_content SET after = 'x'", "SELECT * FROM workspaces_left"],
-)  # fmt: skip
+    [
+        "UPDATE memory_log SET actor = 'person'",
+        "UPDATE memory_log SET at = now()",
+        "DELETE FROM memory_log",
+        "TRUNCATE memory_log",
+        "DELETE FROM erasures",
+        "SELECT * FROM erased_people",
+        "UPDATE memory_log_content SET after = 'x'",
+        "SELECT * FROM workspaces_left",
+    ],
+)
 async def test_the_bots_role_cannot_rewrite_it(db: Database, statement: str) -> None:
     async with dialogue(db, reply("ok", call("archival_storage_insert", content="She sails."))) as d:
         await d.hear("I sail")

@@ -52,8 +52,10 @@ async def test_words_in_other_peoples_memory_go_too(db: Database, urls: Urls) ->
         await room.agent.turn(claim)
         assert WORD not in seen(ada.model.requests[-1])
         assert [row["content"] for row in await room.rows("SELECT content FROM messages WHERE role = 'user' ORDER BY id")] == [
-            "Hear what Bob says", "What did he say?", "One more of his",
-        ]  # fmt: skip
+            "Hear what Bob says",
+            "What did he say?",
+            "One more of his",
+        ]
 
 
 async def test_a_quote_that_a_running_turn_has_read_is_not_written_back(db: Database, urls: Urls) -> None:

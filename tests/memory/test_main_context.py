@@ -46,8 +46,9 @@ def test_a_time_is_said_every_ten_minutes_and_whole_on_another_day_or_clock() ->
     assert times == ["Mon 2026-11-30 09:01 +01:00", "09:10", None, "23:59", "Tue 2026-12-01 00:00 +01:00"]
     before = datetime(2026, 10, 25, 0, 55, tzinfo=UTC)  # five minutes before the clocks go back
     assert [each["time"][-12:] for each in shown(message(at=before), message(at=before + timedelta(minutes=5)))] == [
-        "02:55 +02:00", "02:00 +01:00",
-    ]  # fmt: skip
+        "02:55 +02:00",
+        "02:00 +01:00",
+    ]
 
 
 def test_who_speaks_is_said_again_after_somebody_else_and_under_a_new_name() -> None:
@@ -60,8 +61,13 @@ def test_who_speaks_is_said_again_after_somebody_else_and_under_a_new_name() -> 
         message(author="Ada L."),
     )
     assert [(each.get("type"), each.get("from"), each.get("said_by")) for each in said] == [
-        (None, "Ada", None), ("quote", None, "Bob"), (None, "Ada", None), (None, "Ada L.", None), ("alert", None, None), (None, "Ada L.", None),
-    ]  # fmt: skip
+        (None, "Ada", None),
+        ("quote", None, "Bob"),
+        (None, "Ada", None),
+        (None, "Ada L.", None),
+        ("alert", None, None),
+        (None, "Ada L.", None),
+    ]
 
 
 def test_a_quote_of_a_namesake_does_not_speak_for_the_person() -> None:

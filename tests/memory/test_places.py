@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot import reception
+from bot.engine import reception
 from memory.db import Database
 from memory.places import strictest
 from tests.bot.dialogue import Dialogue, dialogue, results, seen

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from adapters.base import Person, Quote
+from bot.config.keeping import RetentionSection
 from bot.keeping.retention import ages
-from bot.keeping.sections import Retention
 from memory import log, retention
 from memory.cache import Cache
 from memory.db import Database, value
@@ -30,7 +30,7 @@ async def test_quotes_go_after_their_time_and_the_persons_words_stay(db: Databas
     async with dialogue(db, reply("Nine.", store), reply("Hm.")) as d:
         room = d.elsewhere("lobby", "public")
         await room.hear("When is the ferry?", quotes=(QUOTE,))
-        cut = ages(Retention())
+        cut = ages(RetentionSection())
         assert cut["quotes"] == timedelta(days=30)
         removed = await retention.apply(db, d.cache, cut, d.at + timedelta(days=29))
         assert removed["quotes"] == removed["quotes_stored"] == 0
@@ -49,7 +49,7 @@ async def test_by_default_only_what_is_not_the_persons_own_goes(db: Database) ->
     )
     async with dialogue(db, reply("ok", *store)) as d:
         await d.hear("I sail")
-        await retention.apply(db, d.cache, ages(Retention()), d.at + timedelta(days=3650))
+        await retention.apply(db, d.cache, ages(RetentionSection()), d.at + timedelta(days=3650))
         assert "I sail" in await contents(d)
         assert await d.entries() == [("goals", "Sail.")]
         assert len(await d.rows("SELECT id FROM passages")) == 1
@@ -62,7 +62,7 @@ async def test_by_default_only_what_is_not_the_persons_own_goes(db: Database) ->
 async def test_each_kind_by_its_own_age(db: Database, kind: str, table: str) -> None:
     async with dialogue(db, reply("ok", call("archival_storage_insert", content="She sails."))) as d:
         await d.hear("I sail")
-        days = Retention(**{"messages": 0, "quotes": 0, "usage": 0, "events": 0, kind: 10})
+        days = RetentionSection(**{"messages": 0, "quotes": 0, "usage": 0, "events": 0, kind: 10})
         await retention.apply(db, d.cache, ages(days), d.at + timedelta(days=9))
         assert await d.rows(f"SELECT 1 FROM {table}")
         await retention.apply(db, d.cache, ages(days), d.at + timedelta(days=11))
@@ -137,8 +137,10 @@ async def test_a_workspace_that_was_left_is_forgotten_after_its_grace(db: Databa
 
 async def test_what_goes_by_its_age_goes_from_the_log_too(db: Database, urls: Urls) -> None:
     store = reply(
-        "Noted.", call("archival_storage_insert", content="The zebra Zora lives in Zagreb."), call("set_timer", purpose="feed Zora", in_minutes=1)
-    )  # fmt: skip
+        "Noted.",
+        call("archival_storage_insert", content="The zebra Zora lives in Zagreb."),
+        call("set_timer", purpose="feed Zora", in_minutes=1),
+    )
     async with dialogue(db, store) as d:
         await d.hear("The zebra Zora lives in Zagreb.")
         # As /memory share does.
@@ -146,9 +148,18 @@ async def test_what_goes_by_its_age_goes_from_the_log_too(db: Database, urls: Ur
         agent, place = int(str(message["agent_id"])), int(str(message["place_id"]))
         async with db.agent(agent, place) as connection:
             await log.record(
-                connection, agent=agent, place=place, at=d.at, actor="person", action="/memory share", target="message",
-                target_id=int(str(message["id"])), before=str(message["content"]), after=str(message["content"]), row={"shareable": False},
-            )  # fmt: skip
+                connection,
+                agent=agent,
+                place=place,
+                at=d.at,
+                actor="person",
+                action="/memory share",
+                target="message",
+                target_id=int(str(message["id"])),
+                before=str(message["content"]),
+                after=str(message["content"]),
+                row={"shareable": False},
+            )
             await connection.execute("UPDATE timers SET due_at = NULL")
             await connection.execute("UPDATE outbox SET state = 'sent'")
         days = timedelta(days=1)

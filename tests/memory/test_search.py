@@ -310,9 +310,11 @@ async def test_under_the_bots_role_the_search_uses_the_index_of_words(ana: Perso
         owner.execute("ANALYZE messages")
     database = urls.bot.split("@/")[1].split("?")[0]
     settings = {
-        "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0", "auto_explain.log_nested_statements": "on",
+        "session_preload_libraries": "auto_explain",
+        "auto_explain.log_min_duration": "0",
+        "auto_explain.log_nested_statements": "on",
         "client_min_messages": "log",
-    }  # fmt: skip
+    }
     with psycopg.connect(urls.admin, autocommit=True) as admin:
         for name, chosen in settings.items():
             admin.execute(f"ALTER ROLE keepsake_bot IN DATABASE {database} SET {name} = '{chosen}'".encode())

@@ -16,13 +16,7 @@ CJK = "你好，世界。日本語のテキスト 한국어"
 
 @pytest.mark.parametrize(
     ("text", "o200k", "cl100k"),
-    [
-        ("", 0, 0),
-        ("hello world", 2, 2),
-        ("I ❤️ Python 🐍👨‍👩‍👧‍👦!", 18, 26),
-        (CJK, 12, 19),
-        ("مرحبا بالعالم", 4, 10),
-    ],
+    [("", 0, 0), ("hello world", 2, 2), ("I ❤️ Python 🐍👨‍👩‍👧‍👦!", 18, 26), (CJK, 12, 19), ("مرحبا بالعالم", 4, 10)],
 )
 def test_counts_are_those_of_the_real_encodings(text: str, o200k: int, cl100k: int) -> None:
     """Counts noted in the stack's measurements, from tiktoken itself."""

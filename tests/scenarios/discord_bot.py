@@ -89,10 +89,12 @@ class Bot(RunningBot):
     def chosen(self) -> dict[str, str]:
         """What the environment says of Discord."""
         return {
-            "DISCORD_TOKEN": self.server.token, "KEEPSAKE__DISCORD__API_BASE": self.server.api_base,
-            "KEEPSAKE__DISCORD__GATEWAY": self.server.gateway, "KEEPSAKE__DISCORD__MESSAGE_CONTENT": "true",
+            "DISCORD_TOKEN": self.server.token,
+            "KEEPSAKE__DISCORD__API_BASE": self.server.api_base,
+            "KEEPSAKE__DISCORD__GATEWAY": self.server.gateway,
+            "KEEPSAKE__DISCORD__MESSAGE_CONTENT": "true",
             "KEEPSAKE__DISCORD__RESTART_CAP": "1",
-        }  # fmt: skip
+        }
 
     async def listens(self) -> None:
         """Until it is connected."""

@@ -54,9 +54,16 @@ async def roundtrips() -> tuple[Sequence[float], Sequence[float]]:
         await stack.enter_async_context(bot_on(mine, model, acme, ENGINE__DEBOUNCE="0"))
         kept = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
         echo = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", ECHO, plain.api_base, other.bot_token, plain.app_token, env=kept, stdout=asyncio.subprocess.DEVNULL,
+            sys.executable,
+            "-c",
+            ECHO,
+            plain.api_base,
+            other.bot_token,
+            plain.app_token,
+            env=kept,
+            stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         stack.callback(echo.kill)
         await plain.wait_connected()
         ada, ben = mine.person("Ada", acme), plain.person("Ada", other)

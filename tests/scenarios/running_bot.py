@@ -49,18 +49,31 @@ class RunningBot:
         )
         kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
         common = {
-            "KEEPSAKE_DATA": str(self.data), "KEEPSAKE__MODEL__BASE_URL": self.model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted",
-            "KEEPSAKE__ENGINE__DEBOUNCE": "0.4", "KEEPSAKE__ENGINE__DEBOUNCE_CAP": "3", "KEEPSAKE__CONSENT__NOTICE": "{}",
-            "KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{self.port}", "PYTHONUNBUFFERED": "1",
-        }  # fmt: skip
+            "KEEPSAKE_DATA": str(self.data),
+            "KEEPSAKE__MODEL__BASE_URL": self.model.base_url,
+            "KEEPSAKE__MODEL__CHAT": "scripted",
+            "KEEPSAKE__ENGINE__DEBOUNCE": "0.4",
+            "KEEPSAKE__ENGINE__DEBOUNCE_CAP": "3",
+            "KEEPSAKE__CONSENT__NOTICE": "{}",
+            "KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{self.port}",
+            "PYTHONUNBUFFERED": "1",
+        }
         return {**kept, **common, **self.chosen(), **self.settings}
 
     async def start(self, *, listening: bool = True) -> None:
         """Start it, and wait until it takes events."""
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bot", "run", cwd=self.data.parent, env=self.environment(), stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, limit=2**22,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "bot",
+            "run",
+            cwd=self.data.parent,
+            env=self.environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            limit=2**22,
+        )
         self._reading = asyncio.create_task(self._read(self.process))
         if listening:
             async with asyncio.timeout(60):

@@ -37,9 +37,12 @@ class Bot(RunningBot):
     def chosen(self) -> dict[str, str]:
         """What the environment says of Slack."""
         chosen = {
-            "KEEPSAKE__SLACK__API_BASE": self.server.api_base, "KEEPSAKE__SLACK__RESTART_CAP": "1", "KEEPSAKE__SLACK__SILENCE": "6",
-            "SLACK_APP_TOKEN": self.server.app_token, "SLACK_SIGNING_SECRET": self.server.signing_secret,
-        }  # fmt: skip
+            "KEEPSAKE__SLACK__API_BASE": self.server.api_base,
+            "KEEPSAKE__SLACK__RESTART_CAP": "1",
+            "KEEPSAKE__SLACK__SILENCE": "6",
+            "SLACK_APP_TOKEN": self.server.app_token,
+            "SLACK_SIGNING_SECRET": self.server.signing_secret,
+        }
         more = []
         for number, team in enumerate(self.teams):
             names = {

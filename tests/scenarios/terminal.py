@@ -64,9 +64,17 @@ class Terminal:
 async def terminal(data: Path, user: str = "ada", **more: str) -> AsyncIterator[Terminal]:
     """Start `bot chat` with a pipe for its input; killed at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot", "chat", cwd=data.parent, env=environment(data, user, more), stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, limit=2**22,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "bot",
+        "chat",
+        cwd=data.parent,
+        env=environment(data, user, more),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=2**22,
+    )
     try:
         yield Terminal(process)
     finally:
@@ -78,9 +86,16 @@ async def terminal(data: Path, user: str = "ada", **more: str) -> AsyncIterator[
 async def run(data: Path, *arguments: str, user: str = "ada", given: str = "", **more: str) -> tuple[int, str, str]:
     """A command of `bot` to its end: exit code, standard output, standard error."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot", *arguments, cwd=data.parent, env=environment(data, user, more), stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "bot",
+        *arguments,
+        cwd=data.parent,
+        env=environment(data, user, more),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     async with asyncio.timeout(PATIENCE):
         out, err = await process.communicate(given.encode("utf-8", "surrogateescape"))
     assert process.returncode is not None

@@ -10,10 +10,9 @@ import psycopg
 import pytest
 
 from adapters.base import Changed
-from bot import changes
-from bot.agent import Agent
-from bot.engine import turns
+from bot.engine import changes, turns
 from bot.engine.events import Claim, TurnCancelled
+from bot.turn.agent import Agent
 from memory.cache import Cache
 from tests.bot.engine.world import NOW, QUICK, place, world
 from tests.conftest import Urls

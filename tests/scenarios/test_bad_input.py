@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from adapters.base import Person, Quote
 from bot.model.client import ModelClient
-from memory import export, recall_storage
+from memory import export
 from memory.db import Database
 from memory.sanitise import clean
-from memory.search import Query
+from memory.search import Query, search_messages
 from tests.bot.dialogue import START, Dialogue, dialogue
-from tests.bot.test_pressure import SMALL, size
+from tests.bot.turn.test_pressure import SMALL, size
 from tests.servers.model import Request, Step, call, reply
 
 ODD = {
@@ -58,7 +58,7 @@ async def travels(d: Dialogue, db: Database, text: str) -> None:
             await connection.execute("SELECT content FROM messages WHERE role = 'user' ORDER BY position DESC LIMIT 1")
         ).fetchall()
         assert rows[0]["content"] == kept
-        found = await recall_storage.search(connection, Query(text))
+        found = await search_messages(connection, Query(text))
         if kept.strip("\x00 \n\t") and kept != "(no text)":
             assert kept in [hit.content for hit in found.hits], "found again by its own text"
         tables = await export.collect(connection)

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from adapters.base import Changed, Person, Quote
-from bot.changes import follow
 from bot.engine import turns
+from bot.engine.changes import follow
 from bot.engine.events import TurnCancelled
-from memory import agent_state, queue_manager, recall_storage
+from memory import agent_state, queue_manager
 from memory.db import Database
-from memory.search import Query
+from memory.search import Query, search_messages
+from tests.bot.commands.test_pausing import pause
 from tests.bot.dialogue import Dialogue, dialogue, seen
-from tests.bot.test_pausing import pause
 from tests.servers.model import Gate, call, reply
 
 
@@ -59,8 +59,8 @@ async def test_an_edit_of_an_answered_message_corrects_memory_and_is_not_answere
         [agent] = await d.rows("SELECT id FROM agents")
         assert await turns.claim(db, int(str(agent["id"])), d.at, d.engine) is None
         async with db.agent(int(str(agent["id"])), everything=True) as connection:
-            assert [hit.content for hit in (await recall_storage.search(connection, Query("tea"))).hits] == ["I like tea"]
-            assert not (await recall_storage.search(connection, Query("tae"))).total
+            assert [hit.content for hit in (await search_messages(connection, Query("tea"))).hits] == ["I like tea"]
+            assert not (await search_messages(connection, Query("tae"))).total
         [log] = await d.rows(
             "SELECT c.before, c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id WHERE action = 'edit'"
         )
@@ -167,8 +167,10 @@ async def test_deleted_words_go_where_somebody_elses_agent_has_them_as_a_quote(d
         assert await changed_there(d, None) == 0
         rows = await d.rows("SELECT kind, content FROM messages WHERE kind IN ('quote', 'message', 'result') ORDER BY id")
         assert [(row["kind"], row["content"]) for row in rows] == [
-            ("quote", "hi"), ("message", "where is the key?"), ("message", "Under the pot."),
-        ]  # fmt: skip
+            ("quote", "hi"),
+            ("message", "where is the key?"),
+            ("message", "Under the pot."),
+        ]
         [event] = await d.rows("SELECT status, payload FROM events")
         assert event["status"] == 1
         await d.hear("and now?")
@@ -213,9 +215,14 @@ async def test_a_summary_goes_back_behind_a_quote_that_was_deleted(db: Database)
         await d.hear("where is the key?", quotes=QUOTES)
         claim = await d.claim(await d.accept("and now?"))
         state = await agent_state.load(
-            db, d.cache, agent=claim.agent, conversation=claim.conversation, place=claim.place, version=claim.fence.version,
+            db,
+            d.cache,
+            agent=claim.agent,
+            conversation=claim.conversation,
+            place=claim.place,
+            version=claim.fence.version,
             policy_version=claim.fence.policy_version,
-        )  # fmt: skip
+        )
         async with db.agent(claim.agent, claim.place) as connection:
             await queue_manager.flush(
                 connection, state, len(state.queue), "Ben said the key is under the pot.", at=d.at, turn=claim.turn

@@ -208,9 +208,15 @@ async def test_a_dead_endpoint_and_a_refused_key_are_told_at_the_start(data: Pat
 async def told_at_the_start(data: Path, settings: dict[str, str]) -> str:
     """What a chat says about its endpoint before anybody has said anything."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot", "chat", cwd=data.parent, env=environment(data, "start", settings), stdin=asyncio.subprocess.PIPE,
+        sys.executable,
+        "-m",
+        "bot",
+        "chat",
+        cwd=data.parent,
+        env=environment(data, "start", settings),
+        stdin=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+    )
     assert process.stderr is not None
     try:
         async with asyncio.timeout(60):

@@ -147,20 +147,32 @@ class Adversary:
         chance, number = self.chance, self.chance.randint(1, 400)
         word = chance.choice([*TOPICS, "dog", "", f"kx{number}q", '"the dog by the sea"', "ada", "bob", *known[-2:]])
         fact = f"{chance.choice(TOPICS)} {self.canary}"
-        return chance.choice((
-            call("recall_storage_search", query=word, page=chance.choice((1, 1, 2, 7)), said_by=chance.choice(([], ["others"], ["person"]))),
-            call("archival_storage_search", query=word, page=chance.choice((1, 1, 3)), tags=chance.choice(([], ["all"], ["bob"]))),
-            call("working_context_append", section="key_facts", content=fact, request_heartbeat=True),
-            call("working_context_append", section="key_facts", content="The dog is called Rex.", request_heartbeat=True),
-            call("working_context_replace", old=word or "the", new=fact, request_heartbeat=True),
-            call("working_context_remove", content=chance.choice(("the", "dog", f"kx{number}q")), request_heartbeat=True),
-            call("archival_storage_insert", content=fact, tags=["all", chance.choice(PEOPLE)], request_heartbeat=True),
-            call("archival_storage_insert", content="The dog is called Rex.", request_heartbeat=True),
-            call("set_timer", purpose=fact, in_minutes=chance.randint(1, 9999), request_heartbeat=True),
-            call("cancel_timer", timer=number, request_heartbeat=True),
-            call("list_timers"),
-            call("answer_memory_request", request=number, agreed=chance.choice((True, False)), request_heartbeat=True),
-        ))  # fmt: skip
+        return chance.choice(
+            (
+                call(
+                    "recall_storage_search",
+                    query=word,
+                    page=chance.choice((1, 1, 2, 7)),
+                    said_by=chance.choice(([], ["others"], ["person"])),
+                ),
+                call(
+                    "archival_storage_search",
+                    query=word,
+                    page=chance.choice((1, 1, 3)),
+                    tags=chance.choice(([], ["all"], ["bob"])),
+                ),
+                call("working_context_append", section="key_facts", content=fact, request_heartbeat=True),
+                call("working_context_append", section="key_facts", content="The dog is called Rex.", request_heartbeat=True),
+                call("working_context_replace", old=word or "the", new=fact, request_heartbeat=True),
+                call("working_context_remove", content=chance.choice(("the", "dog", f"kx{number}q")), request_heartbeat=True),
+                call("archival_storage_insert", content=fact, tags=["all", chance.choice(PEOPLE)], request_heartbeat=True),
+                call("archival_storage_insert", content="The dog is called Rex.", request_heartbeat=True),
+                call("set_timer", purpose=fact, in_minutes=chance.randint(1, 9999), request_heartbeat=True),
+                call("cancel_timer", timer=number, request_heartbeat=True),
+                call("list_timers"),
+                call("answer_memory_request", request=number, agreed=chance.choice((True, False)), request_heartbeat=True),
+            )
+        )
 
 
 @asynccontextmanager

@@ -53,9 +53,16 @@ class World:
     async def command_line(self, *words: str) -> str:
         """What an operator's command prints."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bot", *words, cwd=self.bot.data.parent, env=self.bot.environment(), stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "bot",
+            *words,
+            cwd=self.bot.data.parent,
+            env=self.bot.environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
         out, err = await process.communicate()
         return out.decode() + err.decode()
 
@@ -66,10 +73,16 @@ async def running() -> AsyncIterator[tuple[DiscordServer, ScriptedModel, Bot, li
         guilds = [server.guild(name) for name in ("Home", "Work", "Club")]
         robot = server.person("Robot", guilds[0], bot=True)
         choices = {
-            "DISCORD__PRESENCES": "true", "DISCORD__LOGIN_EVENTS": "true", "DISCORD__DAILY_LIMIT": str(LIMIT), "DISCORD__BOTS": str(robot.id),
-            "OPENERS__ENABLED": "true", "OPENERS__ACTIVE_MINUTES": "0", "OPENERS__MIN_GAP_HOURS": "0", "OPENERS__DAILY_CAP": "20",
+            "DISCORD__PRESENCES": "true",
+            "DISCORD__LOGIN_EVENTS": "true",
+            "DISCORD__DAILY_LIMIT": str(LIMIT),
+            "DISCORD__BOTS": str(robot.id),
+            "OPENERS__ENABLED": "true",
+            "OPENERS__ACTIVE_MINUTES": "0",
+            "OPENERS__MIN_GAP_HOURS": "0",
+            "OPENERS__DAILY_CAP": "20",
             "OPENERS__ASK_AFTER": "1000",
-        }  # fmt: skip
+        }
         async with bot_on(server, model, **choices) as bot:
             yield server, model, bot, guilds, robot
 

@@ -38,11 +38,17 @@ async def running() -> AsyncIterator[tuple[DiscordServer, ScriptedModel, Bot, Gu
         other = server.guild("Other", shard=(1, 2))
         robot = server.person("Robot", home, bot=True)
         choices = {
-            "SHARDED": "true", "SILENCE": "2", "MESSAGE_CONTENT": "false", "MEMBERS": "true", "BOTS": str(robot.id), "DAILY_LIMIT": "6",
+            "SHARDED": "true",
+            "SILENCE": "2",
+            "MESSAGE_CONTENT": "false",
+            "MEMBERS": "true",
+            "BOTS": str(robot.id),
+            "DAILY_LIMIT": "6",
             "ON_DELETE": "mark",
-            "JOIN_CHANNELS": str(home.channel("door").id), "DENY": f"{home.channel('quiet').id}",
+            "JOIN_CHANNELS": str(home.channel("door").id),
+            "DENY": f"{home.channel('quiet').id}",
             "PLACES": json.dumps({str(home.channel("no-mentions").id): {"mentions": False}}),
-        }  # fmt: skip
+        }
         server.place_routes.shards = 2
         settings = {f"DISCORD__{name}": value for name, value in choices.items()} | {"WELCOME__TEXT": "Welcome, {name}!"}
         async with bot_on(server, model, **settings) as bot:

@@ -59,8 +59,11 @@ async def world(running: tuple[DiscordServer, ScriptedModel, Bot, Guild, Role]) 
 def number_of(text: str, word: str) -> str:
     """The number (`w3`) that a listing shows for the line with a word in it."""
     line = next(line for line in text.splitlines() if word in line)
-    return next(part for part in line.replace("[", " ").replace("]", " ").replace(",", " ").replace("*", " ").split()
-                if part[0] in "wma" and part[1:].isdigit())  # fmt: skip
+    return next(
+        part
+        for part in line.replace("[", " ").replace("]", " ").replace(",", " ").replace("*", " ").split()
+        if part[0] in "wma" and part[1:].isdigit()
+    )
 
 
 async def test_a_button_runs_its_line_for_the_person_it_was_made_for_alone(world: World) -> None:

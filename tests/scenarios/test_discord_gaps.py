@@ -47,9 +47,12 @@ class World:
     def answered(self, text: str, people: list[Person] | None = None) -> list[int]:
         """How often each of these people got an answer to a text."""
         return [
-            sum(text in message.content.removeprefix("re: ").split(" | ") for message in self.server.messages(one.dm, self.server.bot))
+            sum(
+                text in message.content.removeprefix("re: ").split(" | ")
+                for message in self.server.messages(one.dm, self.server.bot)
+            )
             for one in people or self.crowd
-        ]  # fmt: skip
+        ]
 
     def texts(self, channel: Channel) -> list[str]:
         """What the bot said there."""

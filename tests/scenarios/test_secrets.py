@@ -53,9 +53,13 @@ async def test_nothing_said_and_no_secret_is_anywhere_but_in_the_tables(data: Pa
     port = unused_port()
     async with ScriptedModel(policy=troubled) as model:
         settings = {
-            "KEEPSAKE__MODEL__BASE_URL": model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted", "KEEPSAKE__MODEL__API_KEY_ENV": "CANARY_KEY",
-            "CANARY_KEY": KEY, "KEEPSAKE__LOG__LEVEL": "debug", "KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{port}",
-        }  # fmt: skip
+            "KEEPSAKE__MODEL__BASE_URL": model.base_url,
+            "KEEPSAKE__MODEL__CHAT": "scripted",
+            "KEEPSAKE__MODEL__API_KEY_ENV": "CANARY_KEY",
+            "CANARY_KEY": KEY,
+            "KEEPSAKE__LOG__LEVEL": "debug",
+            "KEEPSAKE__HEALTH__BIND": f"127.0.0.1:{port}",
+        }
         emitted: dict[str, str] = {}
         said = [
             f"I am {WORDS}",
@@ -103,9 +107,12 @@ async def test_nothing_said_and_no_secret_is_anywhere_but_in_the_tables(data: Pa
 async def served(data: Path, port: int, settings: dict[str, str]) -> tuple[str, str]:
     """What `bot run` says, and its health page."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "run", "--only", "worker"), cwd=data.parent, env=environment(data, "ada", settings),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        *(sys.executable, "-m", "bot", "run", "--only", "worker"),
+        cwd=data.parent,
+        env=environment(data, "ada", settings),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     page = ""
     try:
         async with asyncio.timeout(60), aiohttp.ClientSession() as session:

@@ -17,19 +17,27 @@ from tests.servers.model import ScriptedModel, call, reply
 from tests.waiting import until
 
 ALWAYS = {
-    "KEEPSAKE__OPENERS__ENABLED": "true", "KEEPSAKE__OPENERS__ASK": "May I write first?", "KEEPSAKE__OPENERS__ASK_AFTER": "1",
-    "KEEPSAKE__OPENERS__QUIET_FROM": "00:00", "KEEPSAKE__OPENERS__QUIET_TO": "00:00", "KEEPSAKE__OPENERS__ACTIVE_MINUTES": "0",
-    "KEEPSAKE__ENGINE__DEBOUNCE": "0", "TZ": "Europe/Berlin",
-}  # fmt: skip
+    "KEEPSAKE__OPENERS__ENABLED": "true",
+    "KEEPSAKE__OPENERS__ASK": "May I write first?",
+    "KEEPSAKE__OPENERS__ASK_AFTER": "1",
+    "KEEPSAKE__OPENERS__QUIET_FROM": "00:00",
+    "KEEPSAKE__OPENERS__QUIET_TO": "00:00",
+    "KEEPSAKE__OPENERS__ACTIVE_MINUTES": "0",
+    "KEEPSAKE__ENGINE__DEBOUNCE": "0",
+    "TZ": "Europe/Berlin",
+}
 
 
 @asynccontextmanager
 async def bot_with(model: ScriptedModel, urls: Urls, cluster: Servers, folder: Path) -> AsyncIterator[tuple[Terminal, Any]]:
     """The terminal, and the owner's view of the database."""
     settings = {
-        **ALWAYS, "KEEPSAKE__DATABASE__URL": urls.bot, "KEEPSAKE__REDIS__URL": cluster.redis_url,
-        "KEEPSAKE__MODEL__BASE_URL": model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted",
-    }  # fmt: skip
+        **ALWAYS,
+        "KEEPSAKE__DATABASE__URL": urls.bot,
+        "KEEPSAKE__REDIS__URL": cluster.redis_url,
+        "KEEPSAKE__MODEL__BASE_URL": model.base_url,
+        "KEEPSAKE__MODEL__CHAT": "scripted",
+    }
     async with (
         await psycopg.AsyncConnection.connect(
             urls.owner, autocommit=True, row_factory=dict_row, options="-c search_path=keepsake"

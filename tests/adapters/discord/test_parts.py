@@ -13,11 +13,11 @@ from adapters.base import Answer, Button, Outgoing, TryLater, Undeliverable, Unr
 from adapters.discord.buttons import Pressed, custom_id, pressed, question, shown, typed
 from adapters.discord.commands import Slash, tree_of
 from adapters.discord.connection import client_of, fatal, intents_of
-from adapters.discord.files import File, described, is_text, with_content
 from adapters.discord.outbound import meaning, nonce_of
 from adapters.discord.presence import FLAP, SETTLING, Presences
 from adapters.discord.settings import Settings
 from adapters.discord.texts import Names, readable
+from adapters.files import File, described, is_text, with_content
 from adapters.guard import IN_WINDOW, SINCE_HUMAN, WINDOW, PairGuard
 from adapters.images import image, wanted
 from bot.commands import COMMANDS

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from adapters.base import Outgoing, Person, Quiets
-from adapters.slack.adapter import SlackAdapter, Slash
+from adapters.slack.adapter import SlackAdapter
+from adapters.slack.lines import Slash
 from adapters.slack.manifest import manifest
 from adapters.slack.settings import Settings, Tokens
 from tests.adapters.contract import AdapterContract, Recorder, Stage, running, sent

@@ -24,7 +24,7 @@ from adapters.slack.socket import Ears
 from adapters.slack.status import Statuses
 from adapters.slack.triggers import facts_of, is_stranger
 from adapters.slack.web import signed_by
-from adapters.triggers import Rules, decide
+from adapters.triggers import ListenRules, decide
 
 ACME = Scope("T1")
 
@@ -88,7 +88,7 @@ def test_what_a_channel_is() -> None:
     ],
 )
 def test_what_is_answered(event: dict[str, Any], options: dict[str, bool], kind: str, reason: str) -> None:
-    rules = Rules(bots=frozenset({"B8"}))
+    rules = ListenRules(bots=frozenset({"B8"}))
     facts = facts_of(
         event, ACME, "UBOT", "BBOT", direct=options.get("direct", False), mine=options.get("mine", False), bots=rules.bots
     )
@@ -100,10 +100,17 @@ def test_people() -> None:
     assert is_stranger({"user_team": "T9"}, ACME) == "T9"
     assert is_stranger({"user_team": "T1", "team": "T9"}, ACME) == ""
     assert is_stranger({}, ACME) == ""
-    profile = profile_of({
-        "id": "U1", "name": "ada", "tz": "Europe/Berlin", "is_admin": True, "team_id": "T1", "profile": {"display_name": "Ada"},
-        "enterprise_user": {"id": "W1", "enterprise_id": "E1"},
-    })  # fmt: skip
+    profile = profile_of(
+        {
+            "id": "U1",
+            "name": "ada",
+            "tz": "Europe/Berlin",
+            "is_admin": True,
+            "team_id": "T1",
+            "profile": {"display_name": "Ada"},
+            "enterprise_user": {"id": "W1", "enterprise_id": "E1"},
+        }
+    )
     assert (profile.name, profile.timezone, profile.roles) == ("Ada", "Europe/Berlin", ("admin",))
     assert person_of(Scope("T1", "E1"), "U1", profile).author_id == "slack:E1:W1"
     assert person_of(ACME, "U2", None).author_id == "slack:T1:U2"
@@ -124,8 +131,13 @@ def test_do_not_disturb() -> None:
     assert undisturbed_until({}, now) is None
 
 
-SLASHES = [Slash("help", ""), Slash("memory view", ""), Slash("memory search", "", "/memory search x"), Slash("stop", ""),
-           Slash("settings", "", "/settings timezone Europe/Berlin")]  # fmt: skip
+SLASHES = [
+    Slash("help", ""),
+    Slash("memory view", ""),
+    Slash("memory search", "", "/memory search x"),
+    Slash("stop", ""),
+    Slash("settings", "", "/settings timezone Europe/Berlin"),
+]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from bot.bench import eviction
 from bot.bench.eviction import exchanges
+from bot.config.findings import StartError
 from bot.embedded import Servers
-from bot.findings import StartError
 
 
 async def test_a_conversation_is_told_whole_and_its_evidence_is_found(running: Servers, locomo: Path) -> None:

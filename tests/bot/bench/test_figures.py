@@ -14,8 +14,8 @@ from bot import bench
 from bot.bench import footprint, prompt_growth, search, throughput, turn_overhead
 from bot.bench.bulk import chats_of, texts_of
 from bot.bench.sizes import Sizes
+from bot.config.findings import StartError
 from bot.embedded import Servers
-from bot.findings import StartError
 from memory.embedding import Vector
 
 

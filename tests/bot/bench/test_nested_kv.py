@@ -12,8 +12,8 @@ import pytest
 
 from bot.bench import nested_kv
 from bot.bench.model import Request
+from bot.config.findings import StartError
 from bot.embedded import Servers
-from bot.findings import StartError
 
 
 def made_up(folder: Path, pairs: int = 40, samples: int = 2) -> Path:

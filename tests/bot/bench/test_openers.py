@@ -9,8 +9,8 @@ import pytest
 
 from bot import rehearsal
 from bot.bench import openers
+from bot.config.findings import StartError
 from bot.embedded import Servers
-from bot.findings import StartError
 
 TOLD = [
     ("Hello, how are you?", "Fine! I just walked my dog Biscuit.", "I have a dog named Biscuit."),

@@ -8,7 +8,7 @@ from bot.bench import timers
 from bot.bench.stage import owning
 from bot.bench.year import Life, Year, offences
 from bot.embedded import Servers
-from bot.speaking.decision import Rules
+from bot.speaking.decision import SpeakingRules
 from memory.db import Database
 
 
@@ -21,7 +21,7 @@ async def test_a_look_uses_the_index(running: Servers) -> None:
 async def test_no_opener_of_a_simulated_season_is_outside_the_rules(running: Servers) -> None:
     async with owning(running) as owner, Database(running.bot_url, size=4) as db:
         await owner.execute("TRUNCATE agents, places CASCADE")
-        year = Year(db, owner, Rules(), people=40, days=45, seed=3)
+        year = Year(db, owner, SpeakingRules(), people=40, days=45, seed=3)
         await year.run()
         assert [line for life in year.lives.values() for line in offences(life, year.rules)] == []
         assert year.said > 40, year.counts
@@ -30,10 +30,17 @@ async def test_no_opener_of_a_simulated_season_is_outside_the_rules(running: Ser
 
 
 def test_the_judge_sees_each_offence() -> None:
-    rules, at = Rules(), timers.NOW
+    rules, at = SpeakingRules(), timers.NOW
     life = Life(1, 1, "ada", wrote=[at - timedelta(minutes=5)], spoken=[at - timedelta(hours=1), at])
     for name, value in (("openers", "no"), ("timezone", "Asia/Tokyo"), ("paused", True), ("unreachable", True), ("crisis", True)):
         life.put(name, at - timedelta(days=1), value)
     assert {line.rpartition(": ")[2] for line in offences(life, rules)} == {
-        "no leave", "paused", "unreachable", "quiet hours", "active", "daily cap", "gap", "crisis",
-    }  # fmt: skip
+        "no leave",
+        "paused",
+        "unreachable",
+        "quiet hours",
+        "active",
+        "daily cap",
+        "gap",
+        "crisis",
+    }

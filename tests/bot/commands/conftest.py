@@ -66,9 +66,19 @@ def desk(db: Database, tmp_path: Path) -> Opener:
                 return await deadletters.replay(db, letter)
 
             parts = Parts(
-                db, talk.cache, accept, talk.meaning.of, replay, Health(), tmp_path, KEY, operators, {"model": "scripted"},
-                now=lambda: talk.at, **more,
-            )  # fmt: skip
+                db,
+                talk.cache,
+                accept,
+                talk.meaning.of,
+                replay,
+                Health(),
+                tmp_path,
+                KEY,
+                operators,
+                {"model": "scripted"},
+                now=lambda: talk.at,
+                **more,
+            )
             yield Desk(talk, parts)
 
     return opened

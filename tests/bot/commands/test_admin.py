@@ -53,9 +53,16 @@ async def test_nobody_else_may(desk: Opener) -> None:
         await one.talk.hear("My dog is called Biscuit.")
         people = (one.talk, root(one, roles=()), root(one, workspace="elsewhere"), root(one, workspace=""))
         for line in (
-            "/admin memory view @ada", "/admin memory export @ada", "/admin memory delete @ada yes", "/admin usage", "/admin usage @ada",
-            "/admin pause all", "/admin pause @ada", "/admin block @ada", "/admin memory view @nobody",
-        ):  # fmt: skip
+            "/admin memory view @ada",
+            "/admin memory export @ada",
+            "/admin memory delete @ada yes",
+            "/admin usage",
+            "/admin usage @ada",
+            "/admin pause all",
+            "/admin pause @ada",
+            "/admin block @ada",
+            "/admin memory view @nobody",
+        ):
             for talk in people:
                 said = await one.type(line, talk)
                 assert "may do that" in said or "somebody else" in said, (line, said)

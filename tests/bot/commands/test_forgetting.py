@@ -11,8 +11,9 @@ from psycopg import sql
 
 from adapters.base import Incoming
 from bot import commands
-from bot.commands import changing, erasing, forgetting, pausing, settings
+from bot.commands import changing, forgetting, pausing, settings
 from bot.engine import inbox
+from memory import forgetting as erasing
 from memory.db import Database
 from tests.bot.commands.conftest import KEY, Opener
 from tests.conftest import Urls
@@ -311,9 +312,10 @@ async def test_a_channel_forgets_what_came_from_another_public_one_when_it_is_na
 
 async def test_an_entry_leaves_the_reminder_of_its_turn_alone_and_a_message_does_not(desk: Opener, urls: Urls) -> None:
     both = reply(
-        "Noted.", call("working_context_append", section="profile", content=f"Has a dog called {WORD}."),
+        "Noted.",
+        call("working_context_append", section="profile", content=f"Has a dog called {WORD}."),
         call("set_timer", purpose="water the roses", in_minutes=600),
-    )  # fmt: skip
+    )
     async with desk(both) as one:
         await one.talk.hear(f"My dog is called {WORD}. Remind me of the roses in ten hours.")
         [entry] = await one.talk.rows("SELECT id FROM working_context")
@@ -326,9 +328,10 @@ async def test_an_entry_leaves_the_reminder_of_its_turn_alone_and_a_message_does
 
 async def test_a_channel_does_not_name_what_else_came_of_it_in_a_direct_message(desk: Opener) -> None:
     looked = reply(
-        None, call("recall_storage_search", query="dog"),
+        None,
+        call("recall_storage_search", query="dog"),
         call("working_context_append", request_heartbeat=True, section="profile", content="Is fond of retrievers."),
-    )  # fmt: skip
+    )
     async with desk(DONE, looked, DONE) as one:
         group = one.talk.elsewhere("lounge", "public")
         await group.hear(f"My dog is called {WORD}.")

@@ -55,9 +55,15 @@ def without_numbers(data: dict[str, Any]) -> dict[str, Any]:
     order["places"] = {row["id"]: row["external_id"] for row in data["places"]}
     order["conversations"] = {row["id"]: order["places"][row["place_id"]] for row in data["conversations"]}
     refers = {
-        "place_id": "places", "conversation_id": "conversations", "turn_id": "turns", "message_id": "messages", "entry_id": "working_context",
-        "passage_id": "passages", "log_id": "memory_log", "undoes": "memory_log",
-    }  # fmt: skip
+        "place_id": "places",
+        "conversation_id": "conversations",
+        "turn_id": "turns",
+        "message_id": "messages",
+        "entry_id": "working_context",
+        "passage_id": "passages",
+        "log_id": "memory_log",
+        "undoes": "memory_log",
+    }
 
     def plain(row: dict[str, Any]) -> dict[str, Any]:
         made = {name: each for name, each in row.items() if name not in NUMBERS and name != "row_before"}

@@ -297,9 +297,13 @@ async def test_unlinking_parts_rows_by_where_they_came_from(desk: Opener, db: Da
 def test_every_table_is_parted_or_stays_for_a_reason(urls: Urls) -> None:
     """A later table without a place fails here until somebody says where its rows go when accounts are parted."""
     stays = {
-        "identities": "the account itself", "links": "void by then", "link_tries": "a rate limit", "spending": "the day's budget is not doubled",
-        "speaking": "copied: both keep the wishes", "rezoned": "a note to reckon timers anew",
-    }  # fmt: skip
+        "identities": "the account itself",
+        "links": "void by then",
+        "link_tries": "a rate limit",
+        "spending": "the day's budget is not doubled",
+        "speaking": "copied: both keep the wishes",
+        "rezoned": "a note to reckon timers anew",
+    }
     with psycopg.connect(urls.owner) as connection:
         rows = connection.execute(
             """SELECT r.relname FROM pg_class r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attname = 'agent_id'

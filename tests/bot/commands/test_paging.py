@@ -32,11 +32,11 @@ def test_without_buttons_the_lines_are_spelled_out() -> None:
 
 async def test_a_long_memory_turns_page_by_page_for_its_person(desk: Opener) -> None:
     steps = [
-        reply("Noted.", *(
-            call("archival_storage_insert", content=f"Fact {turn}-{number}: " + "word " * 45) for number in range(4)
-        ))
+        reply(
+            "Noted.", *(call("archival_storage_insert", content=f"Fact {turn}-{number}: " + "word " * 45) for number in range(4))
+        )
         for turn in range(4)
-    ]  # fmt: skip
+    ]
     async with desk(*steps) as one:
         one.talk.place = PlaceOf("discord", "", "", "dm", "direct")
         for _ in steps:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from adapters.base import Person
-from bot.access import BLOCKED
 from bot.commands import COMMANDS, Command
+from bot.commands.access import BLOCKED
 from tests.bot.commands.conftest import Desk, Opener
 from tests.bot.commands.test_admin import BOSS, boss, root
 from tests.bot.commands.test_somebody_else import KEPT, SECRETS
@@ -15,10 +15,22 @@ from tests.servers.model import reply
 
 DONE = reply("Noted.")
 ADMINS = {"w": ("captain",)}
-THEIRS = frozenset({
-    "/help", "/memory view", "/memory search", "/memory why", "/memory forget", "/memory changes", "/memory export", "/memory pause",
-    "/memory resume", "/stop", "/whoami", "/admin who",
-})  # fmt: skip
+THEIRS = frozenset(
+    {
+        "/help",
+        "/memory view",
+        "/memory search",
+        "/memory why",
+        "/memory forget",
+        "/memory changes",
+        "/memory export",
+        "/memory pause",
+        "/memory resume",
+        "/stop",
+        "/whoami",
+        "/admin who",
+    }
+)
 """What whoever is blocked can still do, with what is kept of them. A new command is not among them until it is named here."""
 OVERSIGHT = frozenset(one.name for one in COMMANDS if one.name.startswith("/admin ")) - {"/admin who"}
 TAILS = ("@ada", "@ada yes", "console::ada yes", "@root off", "console::root off", "all", "")

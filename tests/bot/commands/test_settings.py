@@ -4,10 +4,10 @@ from datetime import time
 
 import pytest
 
+from bot.app.runtime import usual_settings
 from bot.commands.context import CommandRefused
 from bot.commands.settings import hours, quiet_in_words, zone_called
-from bot.runtime import usual_settings
-from bot.speaking.sections import Openers
+from bot.config.speaking import OpenersSection
 from tests.bot.commands.conftest import Opener
 from tests.servers.model import reply
 
@@ -68,8 +68,8 @@ async def test_settings_are_shown_changed_and_logged(desk: Opener) -> None:
 
 
 async def test_a_yes_that_the_operator_does_not_use_is_shown_as_that(desk: Opener) -> None:
-    assert "openers" not in usual_settings(Openers(enabled=True))
-    async with desk(DONE, usual=usual_settings(Openers())) as one:
+    assert "openers" not in usual_settings(OpenersSection(enabled=True))
+    async with desk(DONE, usual=usual_settings(OpenersSection())) as one:
         await one.talk.hear("Hello.")
         assert "operator" not in await one.type("/settings")
         assert "openers: on, I may write first (but my operator has it switched off)" in await one.type("/settings openers on")

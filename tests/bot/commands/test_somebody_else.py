@@ -8,9 +8,11 @@ from tests.bot.commands.conftest import Opener
 from tests.servers.model import call, reply
 
 SECRETS = reply(
-    "Noted.", call("working_context_append", section="profile", content="Has a dog called Biscuit."),
-    call("archival_storage_insert", content="Biscuit likes the park."), call("set_timer", purpose="feed Biscuit", in_minutes=600),
-)  # fmt: skip
+    "Noted.",
+    call("working_context_append", section="profile", content="Has a dog called Biscuit."),
+    call("archival_storage_insert", content="Biscuit likes the park."),
+    call("set_timer", purpose="feed Biscuit", in_minutes=600),
+)
 DONE = reply("Noted.")
 KEPT = (
     "agents",
@@ -41,9 +43,26 @@ async def test_no_line_of_somebody_else_reaches_a_memory(desk: Opener) -> None:
         before = {table: await one.talk.rows(f"SELECT * FROM {table} ORDER BY 1, 2") for table in KEPT}
         numbers = [f"{letter}{number}" for letter in "mwat" for number in range(1, 9)]
         tails = [
-            "", "yes", "@ada", "console::ada", "<@ada>", "everything", "here", "#lounge", "#ada", "search Biscuit", "Biscuit", "page 2", "all",
-            "from 2026-01-01 to 2027-01-01", "console::ada yes", "@ada yes", "1", "2", "3",
-        ]  # fmt: skip
+            "",
+            "yes",
+            "@ada",
+            "console::ada",
+            "<@ada>",
+            "everything",
+            "here",
+            "#lounge",
+            "#ada",
+            "search Biscuit",
+            "Biscuit",
+            "page 2",
+            "all",
+            "from 2026-01-01 to 2027-01-01",
+            "console::ada yes",
+            "@ada yes",
+            "1",
+            "2",
+            "3",
+        ]
         rng = random.Random(6)
         for _ in range(200):
             command = rng.choice([each for each in COMMANDS if each.name not in ("/stop", "/retry")])

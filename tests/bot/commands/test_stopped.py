@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from adapters.base import Changed, Person, Quote
-from bot.changes import follow
+from bot.config.keeping import RetentionSection
 from bot.engine import deadletters, timers, turns
+from bot.engine.changes import follow
 from bot.engine.events import Claim
 from bot.keeping.retention import ages
-from bot.keeping.sections import Retention
 from memory import retention
 from memory.db import Database
 from tests.bot.commands.conftest import Desk, Opener
@@ -55,7 +55,7 @@ async def resumed(one: Desk, _: Dialogue) -> None:
 
 
 async def too_old(one: Desk, _: Dialogue) -> None:
-    await retention.apply(one.parts.db, one.talk.cache, ages(Retention()), one.talk.at + timedelta(days=31))
+    await retention.apply(one.parts.db, one.talk.cache, ages(RetentionSection()), one.talk.at + timedelta(days=31))
 
 
 @pytest.mark.parametrize("eraser", [period, here, deleted, by_an_admin, resumed, too_old])
@@ -134,7 +134,9 @@ async def test_a_quote_leaves_a_dead_letter_after_its_time_and_the_question_stay
     async with desk(DONE) as one:
         room = one.talk.elsewhere("lounge", "public", person=BEN)
         claim = await died(one, room, "What does she mean?", ADAS)
-        removed = await retention.apply(one.parts.db, one.talk.cache, ages(Retention(events=0)), one.talk.at + timedelta(days=31))
+        removed = await retention.apply(
+            one.parts.db, one.talk.cache, ages(RetentionSection(events=0)), one.talk.at + timedelta(days=31)
+        )
         assert removed["quotes_waiting"] == 1
         assert await everywhere(urls.owner, WORD) == []
         assert await deadletters.replay(one.parts.db, None) == 1

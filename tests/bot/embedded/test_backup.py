@@ -8,9 +8,9 @@ import pytest
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-import bot.backup
-from bot.backup import backup, default_name, restore
+import bot.operations.backup
 from bot.embedded import EmbeddedError, Servers
+from bot.operations.backup import backup, default_name, restore
 from tests.bot.embedded.conftest import ask
 
 NOW = datetime(2026, 11, 29, 22, 15, 1, tzinfo=UTC)
@@ -114,8 +114,8 @@ def test_a_restore_that_fails_at_the_last_step_changes_nothing(
         renamed.append(name)
         rename(admin, name, to)
 
-    rename = bot.backup._rename
-    monkeypatch.setattr(bot.backup, "_rename", fail)
+    rename = bot.operations.backup._rename
+    monkeypatch.setattr(bot.operations.backup, "_rename", fail)
     with pytest.raises(EmbeddedError, match="not changed"):
         restore(filled, file, replace=True)
     assert renamed == ["keepsake"]

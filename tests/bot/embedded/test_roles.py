@@ -26,8 +26,9 @@ def test_bot_and_owner_are_plain_roles(running: Running) -> None:
     )
     for address in (found.bot_url, found.owner_url):
         assert ask(address, attributes) == [True, False, False, False, False, False]
-    assert ask(found.admin_url, "select count(*) from pg_shdepend where refobjid = 'keepsake_bot'::regrole "
-               "and deptype = 'o'") == 0  # fmt: skip
+    assert (
+        ask(found.admin_url, "select count(*) from pg_shdepend where refobjid = 'keepsake_bot'::regrole and deptype = 'o'") == 0
+    )
     assert ask(found.bot_url, "select pg_get_userbyid(datdba) from pg_database where datname = 'keepsake'") == ("keepsake_owner")
     for forbidden in ("create table t (i int)", "create temp table t (i int)", "create schema s"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -39,12 +40,7 @@ def test_extensions_encoding_and_settings(running: Running) -> None:
     names = "select array_agg(extname::text order by extname) from pg_extension where extname <> 'plpgsql'"
     assert ask(found.bot_url, names) == ["btree_gin", "pg_trgm", "unaccent", "vector"]
     assert ask(found.bot_url, "select lower('ÉCOLE')") == "école"
-    for setting, value in {
-        "listen_addresses": "",
-        "fsync": "on",
-        "jit": "off",
-        "shared_buffers": "64MB",
-    }.items():
+    for setting, value in {"listen_addresses": "", "fsync": "on", "jit": "off", "shared_buffers": "64MB"}.items():
         assert ask(found.bot_url, f"select current_setting('{setting}')") == value
 
 

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from adapters.base import Quote
+from bot.app.runtime import engine_settings
+from bot.config.sections import EngineSection
 from bot.engine import turns
 from bot.engine.events import Wait
 from bot.engine.inbox import accept
-from bot.runtime import engine_settings
-from bot.sections import Engine
 from tests.bot.engine.world import NOW, World, message, place
 
 
@@ -60,10 +60,14 @@ async def test_payload_is_clean_and_complete(engine: World) -> None:
     accepted = await engine.say(long, quotes=quotes, message_id="77", addressed=False)
     (payload,) = await engine.column("SELECT payload FROM events WHERE id = %s", accepted.event_id)
     assert payload == {
-        "text": "xy\ufffd " * 30_000, "author_id": "test::ada", "author_name": "Ada", "message_id": "77", "addressed": False,
+        "text": "xy\ufffd " * 30_000,
+        "author_id": "test::ada",
+        "author_name": "Ada",
+        "message_id": "77",
+        "addressed": False,
         "at": NOW.isoformat(),
         "quotes": [{"author_id": "test::bob", "author_name": "Bob", "text": "said \ufffd", "kind": "reply", "origin": "9/8"}],
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(("kind", "origin"), [("message", "person"), ("retry", "person"), ("join", "timed"), ("login", "timed")])
@@ -94,7 +98,7 @@ async def test_nothing_is_stored_when_the_wake_up_cannot_be(engine: World) -> No
 
 
 async def test_a_burst_is_waited_for_up_to_the_cap(engine: World) -> None:
-    engine.settings = engine_settings(Engine(debounce=1.2, debounce_cap=3))
+    engine.settings = engine_settings(EngineSection(debounce=1.2, debounce_cap=3))
     for seconds in (0.0, 1.0, 1.9):
         engine.at = NOW + timedelta(seconds=seconds)
         accepted = await engine.say("x", burst=1.2)

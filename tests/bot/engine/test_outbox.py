@@ -12,7 +12,7 @@ from typing import Any
 from adapters.base import Bot, Outgoing, TryLater, Undeliverable, Unreachable
 from bot.engine import turns
 from bot.engine.outbox import OutboxSender
-from bot.engine.signals import Outbound
+from bot.engine.signals import Senders
 from tests.bot.engine.world import NOW, QUICK, World, place
 from tests.waiting import until
 
@@ -187,8 +187,9 @@ async def test_a_timed_message_for_a_vanished_channel_goes_to_the_direct_message
     gone = await engine.one("SELECT id FROM places WHERE external_id = 'gone'")
     await engine.owner.execute(
         "INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, every, due_at, created_at)"
-        " VALUES (%s, %s, 'public', 'reminder', 'x', 'UTC', '2026-12-01 08:00', 'day', '2026-12-01 08:00+0', now())", (agent, gone),
-    )  # fmt: skip
+        " VALUES (%s, %s, 'public', 'reminder', 'x', 'UTC', '2026-12-01 08:00', 'day', '2026-12-01 08:00+0', now())",
+        (agent, gone),
+    )
     platform = Platform(fails={"gone": [(Undeliverable("no such channel"), False)]})
     async with sending(sender(engine, platform)):
         await until(all_sent(engine))
@@ -277,7 +278,7 @@ async def test_stopping_lets_a_send_come_to_its_end(engine: World) -> None:
 
 async def test_a_reply_is_sent_at_once_here_without_and_elsewhere_with_a_notification(engine: World) -> None:
     """With the poll far away, only the signals can bring it out quickly."""
-    here = Outbound()
+    here = Senders()
     platform = Platform()
     settings = replace(QUICK, outbox_poll=60.0)
     notified: list[str] = []

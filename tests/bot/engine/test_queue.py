@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 from procrastinate.jobs import Job, Status
 
+from bot.app.runtime import engine_settings
+from bot.config.sections import EngineSection
 from bot.engine.events import TryAgainLater
 from bot.engine.queue import Reschedule
-from bot.runtime import engine_settings
-from bot.sections import Engine
 from tests.bot.engine.world import NOW, QUICK, Turns, World, working
 from tests.waiting import until
 
@@ -37,7 +37,7 @@ def job(attempts: int = 0) -> Job:
 )
 def test_waits(error: BaseException, attempts: int, least: float, most: float) -> None:
     for random, expected in ((0.0, least), (1.0, most)):
-        decision = Reschedule(engine_settings(Engine()), lambda random=random: random, lambda: NOW).get_retry_decision(  # type: ignore[misc]
+        decision = Reschedule(engine_settings(EngineSection()), lambda random=random: random, lambda: NOW).get_retry_decision(  # type: ignore[misc]
             exception=error, job=job(attempts)
         )
         assert decision.retry_at == NOW + timedelta(seconds=expected)

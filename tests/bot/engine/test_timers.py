@@ -255,11 +255,14 @@ async def test_what_looks_across_agents_shows_ids_times_and_states_alone(engine:
     rows = [
         str(await engine.look(statement, *parameters))
         for statement, parameters in (
-            ("SELECT * FROM due_timers(%s, 10)", (NOW,)), ("SELECT * FROM unplanned('p', 10)", ()), ("SELECT * FROM rezoned_agents(10)", ()),
-            ("SELECT * FROM standing(%s, %s, NULL)", (agent, place)), ("SELECT * FROM opener_costs(%s)", (NOW,)),
+            ("SELECT * FROM due_timers(%s, 10)", (NOW,)),
+            ("SELECT * FROM unplanned('p', 10)", ()),
+            ("SELECT * FROM rezoned_agents(10)", ()),
+            ("SELECT * FROM standing(%s, %s, NULL)", (agent, place)),
+            ("SELECT * FROM opener_costs(%s)", (NOW,)),
             ("SELECT direct_of(%s, NULL)", (agent,)),
         )
-    ]  # fmt: skip
+    ]
     shown = "".join(rows)
     assert "water the plants" not in shown
     assert "hello" not in shown
@@ -275,8 +278,13 @@ async def test_how_things_stand_with_a_person_is_read_from_everywhere(engine: Wo
 
     well = await standing()
     assert (well["openers"], well["zone"], well["reachable"], well["direct"], well["busy"], well["last_active"]) == (
-        "unasked", "", True, True, False, NOW,
-    )  # fmt: skip
+        "unasked",
+        "",
+        True,
+        True,
+        False,
+        NOW,
+    )
     await engine.owner.execute("UPDATE identities SET unreachable_since = now()")
     assert (await standing())["reachable"] is False
     await engine.owner.execute("SELECT block('test', '', 'user0', '', true, now())")

@@ -69,8 +69,9 @@ async def test_a_crashed_turn_goes_on_with_its_counters_and_without_new_events(e
     await engine.finish(again, "part two")
     assert await engine.column("SELECT body FROM outbox ORDER BY id") == ["part one", "part two"]
     assert await engine.look("SELECT DISTINCT turn_id, step FROM outbox ORDER BY step") == [
-        {"turn_id": first.turn, "step": 0}, {"turn_id": first.turn, "step": 1},
-    ]  # fmt: skip
+        {"turn_id": first.turn, "step": 0},
+        {"turn_id": first.turn, "step": 1},
+    ]
     assert await engine.column("SELECT status FROM events ORDER BY seq") == [1, 0]
 
 

@@ -14,19 +14,19 @@ import psycopg
 from psycopg.rows import dict_row
 
 from adapters.base import Incoming, Person, PlaceOf
+from bot.app.runtime import engine_settings
+from bot.config.sections import EngineSection
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.inbox import Accepted, accept
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.engine.worker import Worker
-from bot.runtime import engine_settings
-from bot.sections import Engine
 from memory.db import Database
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 QUICK = replace(
-    engine_settings(Engine(debounce=0, shutdown_grace=0.3)),
+    engine_settings(EngineSection(debounce=0, shutdown_grace=0.3)),
     retry_first=0.02,
     retry_cap=0.1,
     poll=0.05,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
+from bot.config.keeping import KINDS
 from bot.keeping.decision import (
-    KINDS,
     Around,
     Judged,
-    Rules,
+    KeepingRules,
     Said,
     decide,
     in_conflict,
@@ -21,7 +21,7 @@ from bot.keeping.decision import (
     worth_keeping,
 )
 from bot.keeping.keeper import read
-from bot.keeping.secrets import masked, secrets
+from bot.words.secrets import masked, secrets
 
 # text, worth keeping, sensitive kind. Written before the lists were tried on it, in the words of models and of people.
 LABELLED: tuple[tuple[str, bool, str], ...] = (
@@ -152,16 +152,24 @@ def test_secrets_are_found_and_masked(text: str, kind: str) -> None:
     hidden = masked(text)
     assert text[found[0].start : found[0].end] not in hidden
     assert f"[{kind} left out]" in hidden
-    decision = decide(text, Around(), Rules())
+    decision = decide(text, Around(), KeepingRules())
     assert not decision.keep
     assert kind in decision.why
 
 
 @pytest.mark.parametrize(
     "text",
-    ["Call 0151 23456789.", "Order 4111111111111112.", "Collects pins and badges.", "Password managers are useful.", "The key is under the mat.",
-     "Meets at 10:30 in room 4711.", "DE is Germany's code.", "Forgot her password again."],
-)  # fmt: skip
+    [
+        "Call 0151 23456789.",
+        "Order 4111111111111112.",
+        "Collects pins and badges.",
+        "Password managers are useful.",
+        "The key is under the mat.",
+        "Meets at 10:30 in room 4711.",
+        "DE is Germany's code.",
+        "Forgot her password again.",
+    ],
+)
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert secrets(text) == []
     assert masked(text) == text
@@ -174,30 +182,31 @@ def test_a_hostile_text_is_looked_through_at_once() -> None:
 
 
 def test_layer_follows_length() -> None:
-    assert decide("Likes sailing.", Around(), Rules()).layer == "working_context"
+    assert decide("Likes sailing.", Around(), KeepingRules()).layer == "working_context"
     assert (
-        decide("On Monday they sailed. The wind was strong. The sail tore. They came home late.", Around(), Rules()).layer
+        decide("On Monday they sailed. The wind was strong. The sail tore. They came home late.", Around(), KeepingRules()).layer
         == "archival_storage"
     )
 
 
 def test_sensitive_only_of_the_chosen_kinds() -> None:
-    assert decide("Has diabetes.", Around(), Rules(KINDS)).ask
-    assert not decide("Has diabetes.", Around(), Rules(("religion",))).ask
-    assert not decide("Has diabetes.", Around(), Rules()).ask
+    assert decide("Has diabetes.", Around(), KeepingRules(KINDS)).ask
+    assert not decide("Has diabetes.", Around(), KeepingRules(("religion",))).ask
+    assert not decide("Has diabetes.", Around(), KeepingRules()).ask
 
 
 def test_the_model_may_add_care_and_doubt_but_take_none_away() -> None:
-    assert decide("Hears badly.", Around(), Rules(KINDS), Judged(sensitive="health")).sensitive == "health"
-    assert decide("Has diabetes.", Around(), Rules(KINDS), Judged(sensitive=None)).sensitive == "health"
-    assert not decide("Likes tea.", Around(), Rules(KINDS), Judged(worth=False)).keep
-    assert not decide("The user said hello.", Around(), Rules(KINDS), Judged(worth=True)).keep
+    assert decide("Hears badly.", Around(), KeepingRules(KINDS), Judged(sensitive="health")).sensitive == "health"
+    assert decide("Has diabetes.", Around(), KeepingRules(KINDS), Judged(sensitive=None)).sensitive == "health"
+    assert not decide("Likes tea.", Around(), KeepingRules(KINDS), Judged(worth=False)).keep
+    assert not decide("The user said hello.", Around(), KeepingRules(KINDS), Judged(worth=True)).keep
 
 
 def test_what_the_model_answers_is_read_strictly() -> None:
     assert read('Sure: [{"worth": false, "sensitive": "health"}, {"worth": true, "sensitive": "nonsense"}]', 2) == [
-        Judged(False, "health"), Judged(True, None),
-    ]  # fmt: skip
+        Judged(False, "health"),
+        Judged(True, None),
+    ]
     for answer in ("", "yes", "[1, 2]", '[{"worth": true}]', "[", '{"worth": false}'):
         assert read(answer, 2) == []
 
@@ -207,16 +216,16 @@ BOB = Said("I broke my leg skiing in Davos last winter", "discord::bob", "Bob")
 
 def test_somebody_elses_words_are_not_stored_as_the_persons() -> None:
     around = Around(own=[Said("What do you think of this?")], others=[BOB])
-    refused = decide("Broke a leg skiing in Davos last winter.", around, Rules())
+    refused = decide("Broke a leg skiing in Davos last winter.", around, KeepingRules())
     assert not refused.keep
     assert "Bob said this" in refused.why
-    named = decide("Bob broke a leg skiing in Davos.", around, Rules())
+    named = decide("Bob broke a leg skiing in Davos.", around, KeepingRules())
     assert (named.keep, named.author_id) == (True, "discord::bob")
 
 
 def test_what_the_person_says_too_is_theirs() -> None:
     around = Around(own=[Said("Me too, I broke a leg skiing in Davos last winter!")], others=[BOB])
-    assert decide("Broke a leg skiing in Davos last winter.", around, Rules()).author_id == ""
+    assert decide("Broke a leg skiing in Davos last winter.", around, KeepingRules()).author_id == ""
     assert others_words("Likes tea.", [], [BOB]) is None
 
 
@@ -233,4 +242,4 @@ def test_what_the_person_says_too_is_theirs() -> None:
 )
 def test_conflicts_are_noticed(a: str, b: str, conflict: bool) -> None:
     assert in_conflict(a, b) is conflict
-    assert bool(decide(a, Around(entries=[b]), Rules()).conflicts) is conflict
+    assert bool(decide(a, Around(entries=[b]), KeepingRules()).conflicts) is conflict

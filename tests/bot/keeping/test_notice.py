@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from adapters.base import Person, PlaceOf
+from bot.config.keeping import NOTICE, ConsentSection
 from bot.keeping.notice import Notice
-from bot.keeping.sections import NOTICE, Consent
 from memory.db import Database
 from memory.places import Place
 from tests.bot.dialogue import Dialogue, dialogue
@@ -105,12 +105,12 @@ async def test_none_at_the_terminal(db: Database) -> None:
 
 
 def test_the_built_in_texts_say_how_to_see_pause_and_erase() -> None:
-    assert Consent().notice == NOTICE
+    assert ConsentSection().notice == NOTICE
     for text in NOTICE.values():
         assert all(command in text for command in ("/memory view", "/memory pause", "/memory forget everything"))
         assert len(text) < 300
     with pytest.raises(ValueError, match="under `en`"):
-        Consent(notice={"de": "x"})
+        ConsentSection(notice={"de": "x"})
     here = Place(1, "slack", "T9", "T9", "D1", "direct", "")
     assert Notice(NOTICE).text(here, "fr_FR") == NOTICE["fr"]
     assert Notice({}).text(here, "fr_FR") == ""

@@ -11,7 +11,7 @@ from bot.bench.stage import Freely
 from memory.db import Database, value
 from memory.spending import Budgets, Limits, OverBudget, Price, tell
 from tests.bot.dialogue import START, dialogue
-from tests.bot.test_pressure import SMALL, text
+from tests.bot.turn.test_pressure import SMALL, text
 from tests.servers.model import Request, Step, reply
 
 

@@ -253,11 +253,39 @@ JSON = st.recursive(
 )
 PIECES = st.sampled_from(
     [
-        *NAMES, "{", "}", "[", "]", "(", ")", '"', "'", "\n", "```", "```json\n", "<tool_call>", "</tool_call>", "\\",
-        "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", '"name":', '"arguments":', "<function=", ">", "=", "print(",
-        '{"name": "send_message", "arguments": {"text": "x"}}', "<invoke name=", "<arg_key>", " ", ",", "\ud800", "\x00",
+        *NAMES,
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ")",
+        '"',
+        "'",
+        "\n",
+        "```",
+        "```json\n",
+        "<tool_call>",
+        "</tool_call>",
+        "\\",
+        "[TOOL_CALLS]",
+        "[ARGS]",
+        "<|python_tag|>",
+        '"name":',
+        '"arguments":',
+        "<function=",
+        ">",
+        "=",
+        "print(",
+        '{"name": "send_message", "arguments": {"text": "x"}}',
+        "<invoke name=",
+        "<arg_key>",
+        " ",
+        ",",
+        "\ud800",
+        "\x00",
     ]
-)  # fmt: skip
+)
 
 
 @given(st.text() | JSON.map(json.dumps) | JSON.map(repr) | st.lists(PIECES, max_size=12).map("".join))

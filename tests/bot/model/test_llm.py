@@ -14,21 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.client import (
-    Call,
+from bot.model.calls import Call, FunctionSchema
+from bot.model.client import ModelClient
+from bot.model.errors import (
     ContentRefused,
     ContextOverflow,
-    FunctionSchema,
-    ModelClient,
+    Habits,
     ModelError,
     ModelRejected,
     ModelUnavailable,
-    Reply,
-    ToolChoice,
-    repair,
+    adapted,
+    from_body,
+    retry_after,
 )
-from bot.model.errors import Habits, adapted, from_body, retry_after
-from bot.model.messages import NO_RESULT, short_id, unique_ids
+from bot.model.messages import NO_RESULT, ToolChoice, repair, short_id, unique_ids
+from bot.model.replies import Reply
 from tests.servers.model import (
     EMPTY_CHOICES,
     MALFORMED,
@@ -95,11 +95,7 @@ def assert_tells_nothing(error: BaseException) -> None:
 
 
 async def test_text_calls_and_usage_come_back(model: ScriptedModel, client: Client) -> None:
-    usage: dict[str, Any] = {
-        "prompt_tokens": 50,
-        "completion_tokens": 7,
-        "prompt_tokens_details": {"cached_tokens": 40},
-    }
+    usage: dict[str, Any] = {"prompt_tokens": 50, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 40}}
     made = call("send_message", "c1", text="hi")
     model.add(reply("thinking aloud", made, **usage))
     answer = await client.ask(SEND)
@@ -658,8 +654,7 @@ ROWS = st.lists(
             "tool_call_id": st.sampled_from(["a", "b", "", "z" * 50]) | st.none(),
             "tool_calls": st.none()
             | st.lists(
-                st.builds(wire, st.sampled_from(["a", "b", "", "z" * 50]), st.text(max_size=3), st.text(max_size=3)),
-                max_size=3,
+                st.builds(wire, st.sampled_from(["a", "b", "", "z" * 50]), st.text(max_size=3), st.text(max_size=3)), max_size=3
             ),
         },
     ),

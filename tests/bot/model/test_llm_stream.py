@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bot.functions import SCHEMAS
-from bot.model.client import ContextOverflow, ModelClient, ModelError, ModelUnavailable, Reply
+from bot.model.client import ModelClient
+from bot.model.errors import ContextOverflow, ModelError, ModelUnavailable
+from bot.model.replies import Reply
 from bot.model.stream import Assembly, Partial
 from tests.servers.model import EMPTY_CHOICES, MALFORMED, Growing, Reset, ScriptedModel, Status, Step, Truncated, call, reply
 

@@ -28,7 +28,7 @@ from tests.servers.model import (
     Truncated,
     call,
     reply,
-)  # fmt: skip
+)
 from tests.waiting import until
 
 PASSING: dict[str, Step] = {

@@ -44,11 +44,7 @@ def test_facts_are_understood(text: str, facts: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "swap"),
-    [
-        ("not Porto but Lisbon", ("Porto", "Lisbon")),
-        ("It's Lisbon, not Porto.", ("Porto", "Lisbon")),
-        ("I am not sure", None),
-    ],
+    [("not Porto but Lisbon", ("Porto", "Lisbon")), ("It's Lisbon, not Porto.", ("Porto", "Lisbon")), ("I am not sure", None)],
 )
 def test_swaps_are_understood(text: str, swap: tuple[str, str] | None) -> None:
     assert rules.swap_in(text) == swap
@@ -144,10 +140,7 @@ PROMPT = """# Memory
 def test_a_request_is_read() -> None:
     request: dict[str, object] = {
         "messages": [
-            {
-                "role": "system",
-                "content": PROMPT,
-            },
+            {"role": "system", "content": PROMPT},
             user("hello"),
             {"role": "assistant", "content": "Hi."},
             user("What is it?"),

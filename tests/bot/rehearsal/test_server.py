@@ -11,7 +11,9 @@ import pytest
 from bot import rehearsal
 from bot.functions.context import PAUSED
 from bot.model.calls import FunctionSchema, parse_arguments
-from bot.model.client import ModelClient, ModelRejected, Reply
+from bot.model.client import ModelClient
+from bot.model.errors import ModelRejected
+from bot.model.replies import Reply
 
 
 def schema(name: str, /, **properties: object) -> FunctionSchema:

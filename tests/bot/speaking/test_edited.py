@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 
 from adapters.base import Changed
-from bot.changes import follow
-from bot.speaking.listening import Listening
+from bot.engine.changes import follow
+from bot.speaking.listening import Listener
 from memory.db import Database
 from tests.bot.dialogue import Dialogue, dialogue, seen
 from tests.servers.model import reply
 
-LISTENING = Listening(lines=("Call 112.", "I am here."))
+LISTENING = Listener(lines=("Call 112.", "I am here."))
 CRISIS = "I want to kill myself"
 
 
@@ -22,7 +22,7 @@ async def edit(d: Dialogue, text: str, number: int = -1) -> None:
     rows = await d.rows("SELECT platform_id FROM messages WHERE role = 'user' AND platform_id IS NOT NULL ORDER BY id")
     changed = Changed("console", "", d.place.external_id, (str(rows[number]["platform_id"]),), text, d.at)
     for _ in range(2):  # platforms tell things twice
-        assert await follow(d.db, d.cache, changed, LISTENING) == 1
+        assert await follow(d.db, d.cache, changed, LISTENING.edited) == 1
 
 
 async def lines(d: Dialogue) -> list[object]:

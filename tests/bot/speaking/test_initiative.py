@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from bot.cli_people import opener_line
+from bot.cli.people import opener_line
+from bot.config.keeping import KINDS
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
 from bot.keeping.consent import question
-from bot.keeping.decision import KINDS
-from bot.keeping.decision import Rules as Keeping
-from bot.speaking.decision import Rules
+from bot.keeping.decision import SpeakingRules as Keeping
+from bot.speaking.decision import SpeakingRules
 from bot.speaking.initiative import Initiative
-from bot.speaking.listening import Listening
+from bot.speaking.listening import Listener
 from bot.speaking.schedules import Schedule
 from memory.db import Database
 from tests.bot.dialogue import Dialogue, dialogue, seen
@@ -27,7 +27,7 @@ from tests.servers.model import call, reply
 
 QUESTION = "May I write first?"
 ZONE = question("zone", ["Europe/Berlin"], "")
-RULES = Rules(active=timedelta(minutes=90), every=timedelta(days=2))
+RULES = SpeakingRules(active=timedelta(minutes=90), every=timedelta(days=2))
 
 
 SUNDAY = datetime(2026, 12, 6, 16, 0, tzinfo=UTC)  # 17:00 in Berlin
@@ -39,11 +39,13 @@ class Counts(dict[str, int]):
 
 
 @asynccontextmanager
-async def talking(db: Database, *script: object, rules: Rules = RULES, **options: Any) -> AsyncIterator[tuple[Dialogue, Counts]]:
+async def talking(
+    db: Database, *script: object, rules: SpeakingRules = RULES, **options: Any
+) -> AsyncIterator[tuple[Dialogue, Counts]]:
     counts = Counts()
     async with dialogue(db, *script) as d:
         d.initiative = Initiative(db, rules, count=counts, **options)
-        d.listening = Listening(question=QUESTION, ask_after=2, count=counts, lines=("Call 112.",))
+        d.listening = Listener(question=QUESTION, ask_after=2, count=counts, lines=("Call 112.",))
         yield d, counts
 
 
@@ -128,11 +130,19 @@ async def test_a_no_is_final_and_nobody_is_asked_in_a_channel(db: Database) -> N
 async def test_the_agent_notes_leave_and_zone_only_from_the_persons_own_words(db: Database) -> None:
     berlin = call("set_time_zone", zone="Europe/Berlin", request_heartbeat=True)
     script = [
-        reply(None, call("set_speaking_leave", allowed=True, quiet_from="22:00", quiet_to="7:30")), reply("Gladly."),
-        reply(None, berlin), reply("Thank you."), reply(None, berlin), reply("I see."), reply(None, berlin), reply("Good."),
-        reply(None, call("set_speaking_leave", allowed=False)), reply("Not here."),
-        reply(None, call("set_speaking_leave", allowed=False)), reply("Oh."),
-    ]  # fmt: skip
+        reply(None, call("set_speaking_leave", allowed=True, quiet_from="22:00", quiet_to="7:30")),
+        reply("Gladly."),
+        reply(None, berlin),
+        reply("Thank you."),
+        reply(None, berlin),
+        reply("I see."),
+        reply(None, berlin),
+        reply("Good."),
+        reply(None, call("set_speaking_leave", allowed=False)),
+        reply("Not here."),
+        reply(None, call("set_speaking_leave", allowed=False)),
+        reply("Oh."),
+    ]
     async with talking(db, *script) as (d, _):
         assert await d.hear("You may write first sometimes, but not from ten to half past seven.") == ["Gladly.", QUESTION]
         assert await d.rows("SELECT openers, quiet_from, quiet_to FROM speaking") == [
@@ -563,17 +573,23 @@ async def test_an_operators_schedule_comes_in_local_time_to_those_who_gave_leave
 
 async def test_a_wall_time_is_kept_when_the_zone_changes_and_an_instant_too(db: Database) -> None:
     script = [
-        reply("ok", call("set_timer", purpose="wake", at="2026-12-01T08:00"), call("set_timer", purpose="tea", in_minutes=30),
-              call("set_timer", purpose="water", at="2026-12-01T09:00", every="day")),
-    ]  # fmt: skip
+        reply(
+            "ok",
+            call("set_timer", purpose="wake", at="2026-12-01T08:00"),
+            call("set_timer", purpose="tea", in_minutes=30),
+            call("set_timer", purpose="water", at="2026-12-01T09:00", every="day"),
+        )
+    ]
     async with talking(db, *script) as (d, _):
         await d.hear("Wake me at eight, tea in half an hour, water the plants every day at nine")
         tea = d.at + timedelta(minutes=30)
         await give_leave(d, zone="America/New_York")
         rows = await d.rows("SELECT purpose, due_at, zone FROM timers ORDER BY id")
         assert [(row["purpose"], row["due_at"]) for row in rows] == [
-            ("wake", datetime(2026, 12, 1, 13, 0, tzinfo=UTC)), ("tea", tea), ("water", datetime(2026, 12, 1, 14, 0, tzinfo=UTC)),
-        ]  # fmt: skip
+            ("wake", datetime(2026, 12, 1, 13, 0, tzinfo=UTC)),
+            ("tea", tea),
+            ("water", datetime(2026, 12, 1, 14, 0, tzinfo=UTC)),
+        ]
         d.clock[0] = datetime(2026, 12, 1, 10, 0, tzinfo=UTC)
         await give_leave(d, zone="Asia/Tokyo")  # 19:00 there: eight is over
         rows = await d.rows("SELECT purpose, due_at FROM timers WHERE purpose <> 'tea' ORDER BY id")

@@ -15,9 +15,9 @@ from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.engine.timers import fire_due
 from bot.engine.worker import Worker
-from bot.running_turn import AgentSettings
 from bot.speaking.initiative import Initiative
 from bot.speaking.reminders import say_dead
+from bot.turn.state import AgentSettings
 from memory.db import Database
 from memory.spending import Budgets, Limits
 from tests.bot.dialogue import SETTINGS, Dialogue, dialogue, seen

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.config import ConfigError, load
-from bot.speaking.schedules import next_run, trigger_of
+from bot.config.cron import trigger_of
+from bot.config.loading import ConfigError, load
+from bot.speaking.schedules import next_run
 
 BERLIN, YORK, HOWE, KOLKATA = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"
 
@@ -39,7 +40,7 @@ def utc(text: str) -> datetime:
         # leap days
         ("0 8 29 feb *", "UTC", "2026-01-01 00:00", "2028-02-29 08:00"),
     ],
-)  # fmt: skip
+)
 def test_next_run(cron: str, zone: str, now: str, due: str) -> None:
     assert next_run(cron, ZoneInfo(zone), utc(now)) == utc(due)
 

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.speaking.decision import Kind, Rules, Standing, gap_after, is_quiet, may_speak, next_opener, waking, zone_named
+from bot.speaking.decision import Kind, SpeakingRules, Standing, gap_after, is_quiet, may_speak, next_opener, waking
+from memory.zones import zone_named
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)  # 13:00 in Berlin
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-RULES = Rules()
+RULES = SpeakingRules()
 WELL = Standing(leave="yes", zone="Europe/Berlin", last_active=NOON - 5 * HOUR)
 
 
@@ -77,27 +78,34 @@ def utc(text: str) -> datetime:
         ({"spoken": [NOON + 9 * DAY]}, "cap", utc("2026-11-30 23:00")),
         ({"cap": 5, "spoken": [NOON + 9 * DAY], "last_active": NOON - DAY}, "gap", NOON + 40 * HOUR),
     ],
-)  # fmt: skip
+)
 def test_the_table(changes: dict[str, Any], reason: str, again: datetime | None) -> None:
     verdict = may_speak("opener", NOON, replace(WELL, **changes), RULES)
     assert (verdict.reason, verdict.again) == (reason, again)
 
 
 def test_the_operator_cannot_override_a_refusal() -> None:
-    loosest = Rules(True, time(0), time(0), 20, timedelta(), timedelta(), 20, timedelta(), timedelta(minutes=1))
+    loosest = SpeakingRules(True, time(0), time(0), 20, timedelta(), timedelta(), 20, timedelta(), timedelta(minutes=1))
     for leave in ("unasked", "asked", "no"):
         for kind in ("opener", "follow_up", "schedule", "login"):
             assert may_speak(kind, NOON, replace(WELL, leave=leave), loosest).reason == "no_leave"  # type: ignore[arg-type]
-    assert may_speak("opener", NOON, WELL, Rules(enabled=False)).reason == "off"
+    assert may_speak("opener", NOON, WELL, SpeakingRules(enabled=False)).reason == "off"
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({"leave": "no"}, ""), ({"zone": ""}, ""), ({"direct": False}, ""), ({"crisis_at": NOON}, ""), ({"paused": True}, "paused"),
-     ({"reachable": False}, "unreachable"), ({"blocked": True}, "blocked")],
-)  # fmt: skip
+    [
+        ({"leave": "no"}, ""),
+        ({"zone": ""}, ""),
+        ({"direct": False}, ""),
+        ({"crisis_at": NOON}, ""),
+        ({"paused": True}, "paused"),
+        ({"reachable": False}, "unreachable"),
+        ({"blocked": True}, "blocked"),
+    ],
+)
 def test_a_reminder_that_the_person_asked_for_needs_no_more_leave(changes: dict[str, Any], reason: str) -> None:
-    assert may_speak("reminder", NOON, replace(WELL, **changes), Rules(enabled=False)).reason == reason
+    assert may_speak("reminder", NOON, replace(WELL, **changes), SpeakingRules(enabled=False)).reason == reason
 
 
 moments = st.datetimes(datetime.fromisoformat("2024-01-01"), datetime.fromisoformat("2029-01-01")).map(
@@ -115,10 +123,20 @@ ZONES = [
     "",
 ]
 standings = st.builds(
-    Standing, leave=st.sampled_from(["yes", "yes", "yes", "no", "asked"]), zone=st.sampled_from(ZONES), quiet=st.none() | st.tuples(clocks, clocks),
-    cap=st.none() | st.integers(0, 20), paused=st.booleans(), reachable=st.just(True), busy=st.booleans(), last_active=st.none() | moments,
-    crisis_at=st.none() | moments, quiet_until=st.none() | moments, spoken=st.lists(moments, max_size=6), wrote=st.lists(moments, max_size=5),
-)  # fmt: skip
+    Standing,
+    leave=st.sampled_from(["yes", "yes", "yes", "no", "asked"]),
+    zone=st.sampled_from(ZONES),
+    quiet=st.none() | st.tuples(clocks, clocks),
+    cap=st.none() | st.integers(0, 20),
+    paused=st.booleans(),
+    reachable=st.just(True),
+    busy=st.booleans(),
+    last_active=st.none() | moments,
+    crisis_at=st.none() | moments,
+    quiet_until=st.none() | moments,
+    spoken=st.lists(moments, max_size=6),
+    wrote=st.lists(moments, max_size=5),
+)
 
 
 @given(moments, standings, st.sampled_from(["opener", "follow_up", "schedule", "login"]))
@@ -200,9 +218,15 @@ def test_the_silence_grows() -> None:
 
 @pytest.mark.parametrize(
     ("clock", "begins", "ends", "quiet"),
-    [(time(22), time(21), time(9), True), (time(8, 59), time(21), time(9), True), (time(9), time(21), time(9), False),
-     (time(21), time(21), time(9), True), (time(13), time(12), time(14), True), (time(14), time(12), time(14), False),
-     (time(3), time(0), time(0), False)],
-)  # fmt: skip
+    [
+        (time(22), time(21), time(9), True),
+        (time(8, 59), time(21), time(9), True),
+        (time(9), time(21), time(9), False),
+        (time(21), time(21), time(9), True),
+        (time(13), time(12), time(14), True),
+        (time(14), time(12), time(14), False),
+        (time(3), time(0), time(0), False),
+    ],
+)
 def test_quiet_hours(clock: time, begins: time, ends: time, quiet: bool) -> None:
     assert is_quiet(clock, begins, ends) is quiet

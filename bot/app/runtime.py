@@ -1,0 +1,371 @@
+"""The running bot: worker, adapters and scheduler on opened services, put together and taken apart in order."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from math import ceil
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from adapters.base import Adapter, Answer, Changed, Incoming, Newest, Person, PlaceOf, Streams
+from adapters.discord.settings import LIMIT
+from adapters.slack.settings import LIMIT as SLACK_LIMIT
+from bot import commands, prompts
+from bot.app.services import Services
+from bot.app.speaking_wiring import initiative_for, listening_for
+from bot.commands.context import Parts
+from bot.config.findings import StartError
+from bot.config.sections import EngineSection
+from bot.config.speaking import OpenersSection
+from bot.engine import changes, deadletters, inbox, reception
+from bot.engine.events import Claim
+from bot.engine.loops import ended, patiently
+from bot.engine.outbox import OutboxSender
+from bot.engine.queue import Queue
+from bot.engine.settings import EngineSettings
+from bot.engine.signals import Senders
+from bot.engine.timers import Ticker
+from bot.engine.upkeep import Upkeep
+from bot.engine.worker import STOPPED_WITHIN, Turn, Worker
+from bot.keeping.decision import KeepingRules
+from bot.keeping.keeper import Keeper
+from bot.keeping.notice import Notice
+from bot.keeping.retention import Retention
+from bot.speaking.reminders import say_dead
+from bot.speaking.welcome import Welcome
+from bot.turn.agent import Agent
+from bot.turn.executor import Bounds
+from bot.turn.pressure import Pressure
+from bot.turn.state import AgentSettings
+from memory import tokens
+from memory.embedding_filler import EmbeddingFiller
+from memory.spending import Price
+
+log = logging.getLogger(__name__)
+
+PARTS = frozenset({"worker", "adapters", "scheduler"})
+"""What `bot run --only` may name."""
+PAGE_SIZE = 10
+PATIENCE = timedelta(seconds=30)
+WAITING = "This takes longer than usual; I am still on it."
+APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
+REFUSED = "Sorry, my model does not take up what was said here, so I cannot answer it."
+SPENT = "That was enough for today: my budget for our talks is used up. I keep what you write and answer again tomorrow (UTC)."
+AWAY = "My memory does not answer right now. Please try again in a moment."
+LAST_ROUND = 3.0
+"""Seconds in which, at the end, the last answers still go out."""
+INTAKE_PATIENCE = 60.0
+
+
+def now() -> datetime:
+    """The time; everything else gets it as an argument."""
+    return datetime.now(UTC)
+
+
+def engine_settings(chosen: EngineSection, *, inside: bool = False) -> EngineSettings:
+    """The engine's settings. `inside`: on one machine, where all processes share the servers, a dead worker is noticed sooner."""
+    settings = EngineSettings(
+        burst=chosen.debounce,
+        burst_cap=chosen.debounce_cap,
+        max_attempts=chosen.attempts,
+        give_up=chosen.give_up_hours * 3600,
+        concurrency=chosen.concurrency,
+        shutdown_grace=chosen.shutdown_grace,
+        apology=APOLOGY,
+    )
+    return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=2.0) if inside else settings
+
+
+class Runtime:
+    """One process of the bot. Made by `assembled`."""
+
+    def __init__(self, services: Services, queue: Queue, adapters: Sequence[Adapter], *, burst: timedelta | None = None) -> None:
+        self._services = services
+        self._queue = queue
+        self._adapters = adapters
+        self._settings = queue.settings
+        self._burst = timedelta(seconds=self._settings.burst) if burst is None else burst
+        self._outbound = Senders()
+        self._initiative = initiative_for(services, adapters)
+        self._listening = listening_for(services, len)
+        self._welcome = Welcome(
+            services.db, services.loaded.config.welcome.text.strip(), services.erasure_key, adapters, services.health.count
+        )
+        self._filler = EmbeddingFiller(services.db, services.meaning)
+        self.parts = parts_for(services, queue, self.accept)
+
+    async def accept(self, incoming: Incoming) -> bool:
+        """Take an event in; durable when this returns. True when it was new.
+
+        Of who joins nothing is kept, and a login is an event only where the bot may speak first.
+        """
+        if incoming.kind == "join":
+            return await self._welcome.give(incoming, now())
+        if incoming.kind == "login":
+            person, place = incoming.person, incoming.place
+            if not await self._initiative.wanted(person.platform, person.realm, person.user_id, place.external_id, now()):
+                return False
+        accepted = await inbox.accept(
+            self._services.db, incoming, burst=self._burst, now=now(), erasure_key=self._services.erasure_key
+        )
+        self._services.health.count("accepted" if accepted.event_id is not None else "duplicate")
+        return accepted.event_id is not None
+
+    async def receive(self, incoming: Incoming) -> bool:
+        """As `accept`, through a short absence of the database: the key makes it safe to ask again."""
+        return await patiently(lambda: self.accept(incoming), INTAKE_PATIENCE)
+
+    async def changed(self, changed: Changed) -> None:
+        """Follow an edit or a deletion on a platform, through a short absence of the database."""
+        await patiently(
+            lambda: changes.follow(self._services.db, self._services.cache, changed, self._listening.edited), INTAKE_PATIENCE
+        )
+        self._filler.wake()
+
+    async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:
+        """The app was removed from a workspace, or put back."""
+        await patiently(
+            lambda: reception.workspace_gone(self._services.db, platform, realm, workspace, gone=gone, now=now()), INTAKE_PATIENCE
+        )
+
+    async def channels(self, platform: str) -> list[PlaceOf]:
+        """The channels of a platform that are known."""
+        return await patiently(lambda: reception.channels(self._services.db, platform), INTAKE_PATIENCE)
+
+    async def place_changed(self, place: PlaceOf) -> None:
+        """A place may be of another kind now."""
+        await patiently(lambda: reception.place_changed(self._services.db, place), INTAKE_PATIENCE)
+
+    async def access_changed(self, person: Person, workspace: str, channels: Sequence[str] | None, *, lost: bool) -> None:
+        """A person can no longer read places, or can again."""
+        await patiently(
+            lambda: reception.access_changed(self._services.db, person, workspace, channels, lost=lost, now=now()),
+            INTAKE_PATIENCE,
+        )
+
+    async def heard(self, platform: str) -> str | None:
+        """Up to which message everything on a platform was dealt with."""
+        return await patiently(lambda: reception.heard(self._services.db, platform), INTAKE_PATIENCE)
+
+    async def hear(self, platform: str, message_id: str) -> None:
+        """Everything up to a message was dealt with."""
+        await patiently(lambda: reception.hear(self._services.db, platform, message_id), INTAKE_PATIENCE)
+
+    async def newest(self, platform: str) -> list[Newest]:
+        """The channels of a platform that are known, those with the newest messages first."""
+        return await patiently(lambda: reception.newest(self._services.db, platform), INTAKE_PATIENCE)
+
+    async def kept(self, place: PlaceOf, limit: int) -> Sequence[str]:
+        """The newest messages of a place that are kept or quoted anywhere."""
+        return await patiently(lambda: reception.kept(self._services.db, place, limit), INTAKE_PATIENCE)
+
+    async def taken(self, person: Person, kind: str, since: datetime, channel: str | None = None) -> int:
+        """How many events of a kind were taken in of a person."""
+        return await patiently(lambda: reception.taken(self._services.db, person, kind, since, channel), INTAKE_PATIENCE)
+
+    async def tell_limit(self, person: Person, at: datetime) -> bool:
+        """True once a day and person."""
+        return await patiently(lambda: reception.tell_limit(self._services.db, person, at), INTAKE_PATIENCE)
+
+    async def wants_login(self, person: Person, at: datetime, flap: float) -> bool:
+        """Whether a person's coming online is an event."""
+        return await patiently(lambda: reception.wants_login(self._services.db, person, at, flap), INTAKE_PATIENCE)
+
+    async def command(self, person: Person, place: PlaceOf, line: str, *, made_for: str | None = None) -> Answer | None:
+        """A command line; None when it is none."""
+        try:
+            answer = await commands.run(self.parts, person, place, line, made_for=made_for)
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            log.warning("a command failed: %s", type(error).__name__)
+            return Answer(AWAY)
+        self._filler.wake()
+        return answer
+
+    async def run(self, only: Collection[str], stop: asyncio.Event) -> None:
+        """Run the named parts until `stop` is set or every adapter has ended by itself; then end in order: no new events, the
+        running turns within their grace, the last answers."""
+        services, settings = self._services, self._settings
+        async with asyncio.TaskGroup() as group:
+            background: list[asyncio.Task[None]] = []
+            workers: list[asyncio.Task[None]] = []
+            intake: list[asyncio.Task[None]] = []
+            senders: list[OutboxSender] = []
+            if "worker" in only:
+                worker = Worker(
+                    services.db, self._queue, self._shown(self._agent().turn), settings, now=now, outbound=self._outbound
+                )
+                workers.append(group.create_task(worker.run(), name="worker"))
+                background.append(group.create_task(self._filler.run(), name="embeddings"))
+            if "scheduler" in only:
+                initiative = self._initiative
+                ticker = Ticker(
+                    services.db, now=now, decide=initiative.on_due, also=(initiative.plan, partial(say_dead, initiative))
+                )
+                background.append(group.create_task(ticker.run(), name="timers"))
+            if "scheduler" in only or "worker" in only:
+                background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
+                kept = Retention(services.db, services.cache, services.loaded.config.retention, services.loaded.data, now=now)
+                background.append(group.create_task(kept.run(), name="retention"))
+            if "adapters" in only:
+                for adapter in self._adapters:
+                    senders.append(OutboxSender(services.db, adapter, settings, now=now, outbound=self._outbound))
+                    background.append(group.create_task(senders[-1].run(), name=f"sender {adapter.platform}"))
+                    intake.append(group.create_task(adapter.run(self), name=f"adapter {adapter.platform}"))
+            await _until(stop, intake)
+            await _cancelled(intake)
+            await _cancelled(workers, settings.shutdown_grace + 2 * STOPPED_WITHIN)
+            for sender in senders:
+                await _last_round(sender)
+            await _cancelled(background)
+
+    def _shown(self, turn: Turn) -> Turn:
+        """The turn, with a sign on the platform that the agent works at it, where one of this process's adapters serves the place."""
+        adapters = {adapter.platform: adapter for adapter in self._adapters}
+
+        async def shown(claim: Claim) -> None:
+            adapter = adapters.get(claim.platform) if claim.origin == "person" else None
+            if adapter is None or (adapter.channels is not None and claim.channel not in adapter.channels):
+                return await turn(claim)
+            async with adapter.working(claim.channel):
+                return await turn(claim)
+
+        return shown
+
+    def _agent(self) -> Agent:
+        services, config = self._services, self._services.loaded.config
+        bounds = config.turn
+        settings = AgentSettings(
+            chat_model=services.names.chat,
+            summary_model=services.names.summary,
+            budget=config.context.budget,
+            warning=config.context.warning,
+            flush=config.context.flush,
+            evict=config.context.evict,
+            reply_reserve=config.context.reply_reserve,
+            page_size=PAGE_SIZE,
+            patience=PATIENCE,
+            bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
+            waiting_line=WAITING,
+            apology=APOLOGY,
+            refused_line=REFUSED,
+            spent_line=SPENT,
+            image_tokens=config.model.image_tokens,
+            name=services.loaded.persona.name,
+            rules=KeepingRules(config.keeping.sensitive, config.keeping.answer_hours * 3600),
+        )
+        growing = {
+            adapter.platform: adapter for adapter in self._adapters if isinstance(adapter, Streams) and adapter.pace is not None
+        }
+        texts = prompts.load(services.names.chat, services.loaded.home / "prompts", growing=bool(growing))
+        count = partial(tokens.count, encoding=services.encoding)
+        pressure = Pressure(services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=now)
+        share = pressure.fixed_share()
+        if share > config.context.fixed_limit:
+            context = config.context
+            # Rounded up to the next hundred: the window is rounded down, and so is what the model's margin leaves of it.
+            least = (
+                ceil((share * (context.budget - context.reply_reserve) / context.fixed_limit + context.reply_reserve) / 100) * 100
+            )
+            raise StartError(
+                f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
+                f"({config.context.fixed_limit:.0%}). Raise context.budget to {least}, or shorten the persona."
+            )
+        limits = {"discord": LIMIT, "slack": SLACK_LIMIT, **{adapter.platform: adapter.limit for adapter in self._adapters}}
+        return Agent(
+            services.db,
+            services.cache,
+            services.processor,
+            services.meaning,
+            settings,
+            pressure,
+            clock=now,
+            limits=limits,
+            outbound=self._outbound,
+            growing=growing,
+            initiative=self._initiative,
+            listening=listening_for(services, count),
+            notice=Notice(config.consent.notice, config.consent.workspaces),
+            keeper=Keeper(services.processor, count) if config.keeping.judge == "model" else None,
+            stored=self._filler.wake,
+        )
+
+
+def usual_settings(openers: OpenersSection) -> dict[str, str]:
+    """The operator's choices that /settings shows beside a person's own."""
+    usual = {"quiet": f"{openers.quiet_from:%H:%M}-{openers.quiet_to:%H:%M}"}
+    return usual if openers.enabled else {**usual, "openers": "but my operator has it switched off"}
+
+
+def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awaitable[bool]]) -> Parts:
+    """What commands need, from opened services."""
+    about = {
+        "model": services.names.chat + (" (the rehearsal model, no language model)" if services.loaded.rehearsal else ""),
+        "embedding": services.meaning.embedder.name if services.meaning.embedder else "none, searching by words only",
+    }
+    return Parts(
+        db=services.db,
+        cache=services.cache,
+        accept=accept,
+        vector=services.meaning.of,
+        health=services.health,
+        replay=partial(deadletters.replay, services.db),
+        data=services.loaded.data,
+        erasure_key=services.erasure_key,
+        operators=services.loaded.config.access.operators,
+        about=about,
+        now=now,
+        admins=services.loaded.config.access.admins,
+        admins_see_direct=services.loaded.config.access.admins_see_direct,
+        wake=queue.defer_wake,
+        usual=usual_settings(services.loaded.config.openers),
+        prices={
+            name: Price(one.prompt, one.cached, one.completion) for name, one in services.loaded.config.budget.prices.items()
+        },
+    )
+
+
+@asynccontextmanager
+async def assembled(
+    services: Services, adapters: Sequence[Adapter], *, settings: EngineSettings | None = None, burst: timedelta | None = None
+) -> AsyncIterator[Runtime]:
+    """The runtime on opened services. With the data folder to ourselves, jobs that a killed process left are free at once, and what
+    it was sending is looked up at once."""
+    chosen = settings or engine_settings(services.loaded.config.engine, inside=services.at.inside)
+    async with Queue(services.at.database, chosen, now=now) as queue:
+        if services.at.alone:
+            await Upkeep(services.db, queue, replace(chosen, stalled=0.0)).reap()
+            async with services.db.bare() as connection:
+                await connection.execute("SELECT doubt_sending(%s)", (now(),))
+        yield Runtime(services, queue, adapters, burst=burst)
+
+
+async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for the order to stop, or (with adapters) for the last of them to end."""
+    asked = asyncio.ensure_future(stop.wait())
+    ended = asyncio.ensure_future(asyncio.wait(intake)) if intake else None
+    try:
+        await asyncio.wait([asked, *([ended] if ended else [])], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        asked.cancel()
+        if ended:
+            ended.cancel()
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]], patience: float = STOPPED_WITHIN) -> None:
+    for task in tasks:
+        task.cancel()
+    await ended(tasks, patience=patience)
+
+
+async def _last_round(sender: OutboxSender) -> None:
+    try:
+        async with asyncio.timeout(LAST_ROUND):
+            while await sender.flush():  # noqa: ASYNC110 - rows wait in the database, which sets no event
+                await asyncio.sleep(0.02)
+    except (TimeoutError, psycopg.Error, PoolTimeout):
+        return  # it is in the outbox and goes out at the next start

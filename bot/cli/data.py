@@ -1,0 +1,132 @@
+"""`bot migrate`, `bot backup`, `bot restore`: the database as a whole."""
+
+import asyncio
+import secrets
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+import typer
+from redis.exceptions import RedisError
+
+from bot import embedded
+from bot.app.services import erasure_key, make_folder
+from bot.cli.shared import existing, note, secret_of, settings
+from bot.config.findings import StartError
+from bot.config.loading import Loaded
+from bot.embedded import Servers
+from bot.embedded.provision import BOT, reason
+from bot.keeping import erasures
+from bot.operations import backup as backups
+from bot.operations.database import owner_address, without_password
+from memory import migrations
+from memory.cache import Cache
+
+Admin = Annotated[
+    str | None,
+    typer.Option("--admin-url-env", help="With an external database: the variable that holds an administrator's address."),
+]
+
+
+def migrate(context: typer.Context, admin_url_env: Admin = None) -> None:
+    """Make roles, extensions and tables, or bring them up to date.
+
+    The PostgreSQL inside is migrated at every start. An external one needs an administrator's address this once; the bot itself
+    never has it.
+    """
+    loaded = settings(context)
+    url = loaded.config.database.url
+    if not url:
+        _needs_none(admin_url_env)
+        with embedded.servers(loaded.data, progress=note) as servers:
+            changed = migrations.migrate(servers.owner_url)
+        typer.echo("Migrated." if changed else "Nothing to do.")
+        return
+    admin = secret_of(admin_url_env, "--admin-url-env")
+    parts = urlsplit(url)
+    if parts.username != BOT or not parts.password:
+        raise StartError(f"database.url: must name the role {BOT} and its password, so that the role can be made. Correct it.")
+    database, own = parts.path.lstrip("/") or "keepsake", secrets.token_urlsafe(24)
+    embedded.provision(admin, own, unquote(parts.password), database)
+    try:
+        changed = migrations.migrate(owner_address(admin, database, own))
+    except psycopg.Error as error:
+        raise StartError(
+            f"database.url: the migration failed, nothing was changed ({without_password(reason(error), admin)})."
+        ) from error
+    typer.echo("Migrated." if changed else "Nothing to do.")
+
+
+def backup(
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Argument(help="The file, or a folder to put it in.")] = None,
+    admin_url_env: Admin = None,
+) -> None:
+    """Write the whole database into one file that only you can read, while the bot may go on working."""
+    loaded = existing(settings(context))
+    with _source(loaded, admin_url_env) as source:
+        done = backups.backup(source, file, now=datetime.now(UTC), **_named(loaded))
+    typer.echo(f"Written: {done}")
+
+
+def restore(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A file that `bot backup` wrote.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Take the place of what is there now.")] = False,
+    admin_url_env: Admin = None,
+) -> None:
+    """Bring a backup back. It is restored beside the present database, so a restore that fails changes nothing."""
+    loaded = settings(context)
+    backups.check_file(file)  # before a server is started for it
+    now = datetime.now(UTC)
+    with _source(loaded, admin_url_env) as target:
+        address = backups.address(target, **_named(loaded))
+        # Before the present database is given up, with what it knows: a backup must not bring back who was erased since.
+        make_folder(loaded.data)
+        record = erasures.of_database(address) | erasures.read(loaded.data)
+        if record:
+            erasures.write(loaded.data, {each: at for each, at in record.items() if each[0] == "person"})
+        backups.restore(target, file, replace=replace, **_named(loaded))
+        asyncio.run(_emptied(loaded.config.redis.url or (target.redis_url if isinstance(target, Servers) else "")))
+        again = None
+        if isinstance(target, Servers):
+            migrations.migrate(target.owner_url)
+            again = erasures.reapply(address, record, erasure_key(loaded.data), now) if record else 0
+    whom = "1 person" if again == 1 else f"{again} people"
+    erased = f" Erased again: {whom} who had been erased since the backup was made." if again else ""
+    rest = " Now run `bot migrate --admin-url-env NAME`; the erasures since then are applied again at the next start."
+    typer.echo(f"Restored.{rest if again is None else erased}")
+
+
+async def _emptied(redis: str) -> None:
+    cache = Cache(redis or None)
+    try:
+        await cache.empty()
+    except (RedisError, OSError) as error:
+        note(f"Redis was not emptied ({type(error).__name__}): empty it before the bot runs again.")
+    finally:
+        await cache.close()
+
+
+def _source(loaded: Loaded, variable: str | None) -> AbstractContextManager[Servers | str]:
+    if loaded.config.database.url:
+        return nullcontext(secret_of(variable, "--admin-url-env"))
+    _needs_none(variable)
+    return embedded.servers(loaded.data, progress=note)
+
+
+def _needs_none(variable: str | None) -> None:
+    """Who names an administrator means an external database; without its address the one inside would be acted on. Raises StartError."""
+    if variable:
+        raise StartError(
+            "database.url: is empty, so the PostgreSQL inside is used, which needs no --admin-url-env. Set KEEPSAKE__DATABASE__URL to the "
+            "external database's address, or leave the option out."
+        )
+
+
+def _named(loaded: Loaded) -> dict[str, str]:
+    name = urlsplit(loaded.config.database.url).path.lstrip("/")
+    return {"database": name} if name else {}
