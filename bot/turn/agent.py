@@ -12,24 +12,20 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import partial
 from typing import TypeVar
-
-import psycopg
 
 from adapters.base import Adapter, Streams
 from bot.engine import turns
 from bot.engine.events import Claim, ContextChanged, TryAgainLater, TurnCancelled
 from bot.engine.signals import Senders
 from bot.engine.turns import record_usage
-from bot.functions import SCHEMAS
 from bot.functions.context import CallContext
 from bot.keeping.decision import Judged
 from bot.keeping.keeper import Keeper
 from bot.keeping.notice import Notice
-from bot.model.errors import ContentRefused, ContextOverflow, ModelError, ModelRejected, ModelUnavailable
-from bot.model.messages import ToolChoice
+from bot.model.errors import ContentRefused, ContextOverflow, ModelError
 from bot.model.processor import Processor
 from bot.model.replies import Reply
 from bot.speaking import reminders
@@ -37,6 +33,7 @@ from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listened, Listener
 from bot.turn import executor
 from bot.turn.executor import Outcome, Planned, Used, after
+from bot.turn.inference import Inference
 from bot.turn.pressure import Pressure
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.streaming import Stream
@@ -45,7 +42,6 @@ from memory.agent_state import AgentState
 from memory.cache import Cache
 from memory.db import Database
 from memory.embedding import Meaning, QueryVector
-from memory.main_context import MainContext
 from memory.messages import Draft
 from memory.spending import OverBudget, Usage
 
@@ -91,11 +87,11 @@ class Agent:
         """
         self._db = db
         self._cache = cache
-        self._processor = processor
         self._meaning = meaning
         self._settings = settings
         self._pressure = pressure
         self._clock = clock
+        self._inference = Inference(db, processor, pressure, settings, clock)
         self._limits = limits
         self._outbound = outbound
         self._growing = growing or {}
@@ -225,7 +221,7 @@ class Agent:
         last = turn.used.exhausted(settings.bounds, seconds)
         context = await self._pressure.fit(turn)
         try:
-            reply = await self._ask(turn, context, "none" if last else "auto")
+            reply = await self._inference.ask(turn, context, "none" if last else "auto")
         except ContextOverflow:
             if await self._pressure.overflowed(turn, context):
                 return False
@@ -359,65 +355,3 @@ class Agent:
             step.finish = "done"
         turn.state = state
         return True
-
-    # The model ---------------------------------------------------------------------------------------
-
-    async def _ask(self, turn: RunningTurn, context: MainContext, tool_choice: ToolChoice) -> Reply:
-        """One model call. The person hears once that it takes longer; a model that is away puts the turn off.
-
-        Raises ContextOverflow, ContentRefused and OverBudget, and any ModelError where a reminder cannot wait for the model.
-        """
-        reply: Reply | None = None
-        failure: ModelError | OverBudget | None = None
-        async with asyncio.TaskGroup() as group:
-            patience = group.create_task(self._ask_for_patience(turn))
-            try:
-                # A reminder has its time: a model that is too slow for it does not speak it.
-                async with asyncio.timeout(self._settings.patience.total_seconds() if turn.reminds else None):
-                    reply = await self._processor.think(
-                        turn.claim.agent,
-                        "chat",
-                        context.messages,
-                        SCHEMAS,
-                        tool_choice=tool_choice,
-                        counted=context.tokens,
-                        max_tokens=self._settings.reply_reserve,
-                        watch=turn.stream.watch(plain=tool_choice == "none" and not turn.replied),
-                    )
-            except TimeoutError:
-                failure = ModelUnavailable("too slow for a reminder")
-            except (ModelError, OverBudget) as error:
-                failure = error
-            finally:
-                patience.cancel()
-                await turn.stream.settle()
-        if reply is not None:
-            if not turn.images:  # what a picture costs says nothing about the counting of text
-                self._pressure.margin.learn(context.tokens, reply.prompt_seen or reply.usage.prompt_tokens)
-            return reply
-        assert failure is not None
-        if isinstance(failure, ContextOverflow | ContentRefused | OverBudget):
-            raise failure
-        # A refusal (a wrong key) needs the operator: that takes longer, surely.
-        if isinstance(failure, ModelRejected) or self._overdue(turn) <= timedelta():
-            if turn.reminds:
-                raise failure
-            await self._say_waiting(turn)
-        raise TryAgainLater(type(failure).__name__, failure.retry_after if isinstance(failure, ModelUnavailable) else None)
-
-    def _overdue(self, turn: RunningTurn) -> timedelta:
-        """How much of the person's patience is left."""
-        first = min(event.created_at for event in turn.claim.events)
-        return first + self._settings.patience - self._clock()
-
-    async def _ask_for_patience(self, turn: RunningTurn) -> None:
-        await asyncio.sleep(max(0.0, self._overdue(turn).total_seconds()))
-        try:
-            await self._say_waiting(turn)
-        except psycopg.Error as error:
-            # The answer is worth more than the line about it; the step will find out what is wrong with the database.
-            log.warning("turn %d: the line about waiting was not sent: %s", turn.claim.turn, type(error).__name__)
-
-    async def _say_waiting(self, turn: RunningTurn) -> None:
-        if turn.claim.addressed and not turn.replied and not turn.stream.shown:
-            await turns.notice(self._db, turn.claim, self._settings.waiting_line, now=self._clock())
