@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.base import Bot, Outgoing, TryLater, Undeliverable, Unreachable
+from bot.bench.stage import keep_words
 from bot.engine import turns
 from bot.engine.outbox import OutboxSender
 from bot.engine.signals import Outbound
@@ -64,6 +65,7 @@ async def answer(engine: World, text: str, channel: str = "dm-ada", **options: A
     accepted = await engine.say("x", where=place(channel, "public"))
     claim = await engine.claim(accepted.agent)
     async with turns.step(engine.db, claim, now=engine.at, finish="done", **options) as step:
+        await keep_words(step)
         await step.reply(text)
 
 
@@ -176,6 +178,7 @@ async def timed_answer(engine: World, text: str, channel: str, user: str = "ada"
     accepted = await engine.say("", user, kind="login", where=place(channel, "public"))
     claim = await engine.claim(accepted.agent)
     async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
+        await keep_words(step)
         await step.reply(text)
     return accepted.agent
 
@@ -320,6 +323,7 @@ async def test_a_person_who_cannot_be_reached_is_tried_once_until_they_write_aga
     platform = Platform(fails={"dm-ada": [(Unreachable("closed"), False)]})
     claim = await engine.claim((await engine.say("x")).agent)
     async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
+        await keep_words(step)
         await step.reply("one")
         await step.reply("two")
     await answer(engine, "others go on", "b")
