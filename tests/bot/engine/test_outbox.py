@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -30,6 +30,7 @@ class Platform:
     fails: dict[str, list[tuple[Exception, bool]]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     busy: dict[str, int] = field(default_factory=dict)
+    when_shown: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     gate: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def run(self, bot: Bot) -> None:
@@ -46,6 +47,8 @@ class Platform:
             if got_through:
                 self.shown.append((outgoing.channel, outgoing.text))
                 self.ids[outgoing.outbox_id] = f"id{len(self.shown)}"
+            if outgoing.text in self.when_shown:
+                await self.when_shown[outgoing.text]()
             if error is not None:
                 raise error
             return self.ids[outgoing.outbox_id]
