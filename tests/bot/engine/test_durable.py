@@ -9,7 +9,7 @@ from bot.engine import turns
 from bot.engine.deadletters import dead_letters, replay
 from bot.engine.events import Claim, StaleTurn
 from memory.db import Database
-from tests.bot.dialogue import dialogue
+from tests.bot.dialogue import dialogue, seen
 from tests.bot.engine.crashing import fragile
 from tests.bot.engine.world import NOW, Turns, World, keep_words, working, world
 from tests.conftest import Urls

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from adapters.base import TryLater, Undeliverable
 from tests.bot.engine.outage import Outage
 from tests.bot.engine.test_outbox import Platform, all_sent, answer, sender, sending
 from tests.bot.engine.world import NOW, QUICK, World
+from tests.conftest import Urls
 from tests.waiting import until
 
 
@@ -41,15 +43,17 @@ async def test_what_was_sent_is_not_looked_up_after_a_long_outage_either(
     assert platform.calls == ["send one", "send two"]
 
 
-async def test_what_was_not_sent_waits_for_nobody_when_the_database_broke_before_the_sending(
-    engine: World, outage: Outage
-) -> None:
-    """Taken and then not read: to the process that took it, it is not doubtful."""
+async def test_what_was_taken_and_not_read_is_no_more_doubtful_than_before(engine: World, outage: Outage, urls: Urls) -> None:
+    """The connection broke before anything was sent, and the process that took it knows that."""
     await answer(engine, "one", "a")
-    first = sender(engine, platform := Platform())
-    await first.flush()
-    await outage.cut()
-    await until(all_sent(engine), timeout=20)
+    platform = Platform()
+    async with await psycopg.AsyncConnection.connect(urls.owner) as other:
+        await other.execute("LOCK TABLE keepsake.places")
+        async with sending(sender(engine, platform)):
+            await until(lambda: engine.one("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+            await outage.cut()
+            await other.rollback()
+            await until(all_sent(engine), timeout=20)
     assert platform.calls == ["send one"]
 
 

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+import psycopg
 import pytest
 from procrastinate.jobs import Job, Status
 
@@ -14,6 +15,7 @@ from bot.engine.queue import Queue, Reschedule
 from bot.engine.settings import EngineSettings
 from tests.bot.engine.outage import Outage
 from tests.bot.engine.world import NOW, QUICK, Turns, World, working
+from tests.conftest import Urls
 from tests.waiting import until
 
 
@@ -221,20 +223,24 @@ async def test_a_run_that_its_own_process_fetched_again_is_over(engine: World) -
     assert await engine.queue.owns(second)
 
 
-async def test_the_end_of_a_job_is_written_down_until_it_is_taken(engine: World, outage: Outage) -> None:
-    """Nobody looked after the job of a living worker: what its person wrote next waited until the process ended."""
-
-    async def cut(claim: Claim) -> None:
-        await engine.finish(claim, "re first")
-        await outage.cut("keepsake-queue")
-
-    turn = Turns(engine, [cut])
+async def test_the_end_of_a_job_is_written_down_until_it_is_taken(engine: World, outage: Outage, urls: Urls) -> None:
+    """Its connection breaks in the middle: the job stood as being done for ever, and what its person wrote next waited behind it."""
+    turn = Turns(engine)
     engine.settings = replace(QUICK, heartbeat=60.0, reap_every=3600.0)
-    async with working(engine, turn):
-        await engine.say("first")
-        await until(lambda: turn.seen)
-        await engine.say("second")
-        await until(engine.at_rest, timeout=20)
+    async with await psycopg.AsyncConnection.connect(urls.owner) as other:
+
+        async def hold(claim: Claim) -> None:
+            await engine.finish(claim, "re first")
+            await other.execute("SELECT FROM procrastinate.procrastinate_jobs FOR UPDATE")
+
+        turn.acts.append(hold)
+        async with working(engine, turn):
+            await engine.say("first")
+            await until(lambda: engine.one("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+            await outage.cut("keepsake-queue")
+            await other.rollback()
+            await engine.say("second")
+            await until(engine.at_rest, timeout=20)
     assert turn.seen == [["first"], ["second"]]
 
 
