@@ -184,7 +184,8 @@ class _OwnRuns(JobManager):
                 within=PATIENCE,
             )
         finally:
-            del self._runs[job.id]
+            if self._runs.get(job.id) is job:  # not, where it is being done again already
+                del self._runs[job.id]
 
 
 def _run(job: Job) -> dict[str, Any]:

@@ -85,7 +85,7 @@ async def _crowd(servers: Fragile, how: Crash, crowd: Crowd, *, asked: set[int],
         try:
             await asyncio.wait_for(crowd.write(db), 60)
             with suppress(TimeoutError):
-                await until(all_is_well, timeout=15, every=0.2)
+                await until(all_is_well, timeout=40, every=0.2)
         finally:
             for part in parts:
                 part.cancel()
