@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
+from bot.bench.stage import keep_words
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
@@ -211,6 +212,7 @@ class Year:
                 self.dropped += 1
                 return
         async with turns.step(self.db, claim, now=now, finish="done") as step:
+            await keep_words(step)
             speaks = await self._initiative.may_send(step.connection, claim, now)
             self._initiative.note(step, said=speaks)
             if speaks:

@@ -14,6 +14,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from adapters.base import Incoming, Person, PlaceOf
+from bot.bench.stage import keep_words
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.inbox import Accepted, accept
@@ -78,6 +79,7 @@ class World:
 
     async def finish(self, claim: Claim, reply: str | None = None) -> None:
         async with turns.step(self.db, claim, now=self.at, finish="done") as step:
+            await keep_words(step)
             if reply is not None:
                 await step.reply(reply)
 
