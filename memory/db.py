@@ -15,8 +15,9 @@ from psycopg_pool import AsyncConnectionPool
 
 Connection = AsyncConnection[DictRow]
 SEARCH_PATH = "keepsake,procrastinate,public"
-# A process that is frozen in a transaction would keep its row locks from everybody else.
-_OPTIONS = f"-c search_path={SEARCH_PATH} -c idle_in_transaction_session_timeout=60s"
+# A process that is frozen in a transaction would keep its row locks from everybody else. What is committed is acted on, in messages to people
+# and in numbers that are remembered, so it is on disk by then, whatever the server's own default is.
+_OPTIONS = f"-c search_path={SEARCH_PATH} -c idle_in_transaction_session_timeout=60s -c synchronous_commit=on"
 
 
 async def _configure(connection: Connection) -> None:

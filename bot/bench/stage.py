@@ -38,10 +38,11 @@ from bot.turn.agent import Agent
 from bot.turn.executor import Bounds
 from bot.turn.pressure import Pressure
 from bot.turn.state import AgentSettings, RunningTurn
-from memory import tokens
+from memory import messages, tokens
 from memory.db import Connection
 from memory.main_context import MainContext
 from memory.migrations import migrate
+from memory.queue_manager import drafts_of
 
 PLATFORM = "bench"
 CHAT_MODEL = "gpt-4o"
@@ -155,6 +156,14 @@ class Freely(Initiative):
     async def may_send(self, connection: Connection, claim: Claim, now: datetime) -> bool:  # noqa: ARG002
         """Always."""
         return True
+
+
+async def keep_words(step: turns.Step) -> None:
+    """Append what a turn was woken by, for turns that do nothing else: none can be done whose words do not stand in recall storage."""
+    claim = step.claim
+    said = [draft for event in claim.events for draft in drafts_of(event)]
+    visibility = claim.events[0].visibility
+    await messages.append(step.connection, claim.conversation, said, visibility=visibility, at=step.now, turn=claim.turn)
 
 
 _NUMBERS = itertools.count(1)

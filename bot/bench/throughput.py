@@ -6,7 +6,7 @@ Every agent is asked again as soon as it has answered; the figure is turns a sec
     plain   a bare asyncio program with as many requests and as many commits, which calls the openai library as documented
     lean    the same through the bot's own client
     two     the plain program with only the two commits a turn that it needs itself
-    engine  the queue engine alone with turns that do nothing: events a second
+    engine  the queue engine alone with turns that only keep what was said: events a second
 
 The memory of a waiting turn is what the process grew by from rest to a thousand turns that wait for the model, by the thousand.
 """
@@ -33,7 +33,7 @@ from bot.bench.bulk import Owner, authored, person, texts_of, write_messages
 from bot.bench.model import Apart, apart
 from bot.bench.running import StopwatchAdapter, at_rest, running_bot
 from bot.bench.sizes import Sizes
-from bot.bench.stage import PLATFORM, ground, owning, services_on, table
+from bot.bench.stage import PLATFORM, ground, keep_words, owning, services_on, table
 from bot.config.sections import EngineSection
 from bot.embedded import Servers
 from bot.engine import inbox, turns
@@ -172,8 +172,8 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
 
         async def nothing(claim: Claim) -> None:
             nonlocal left
-            async with turns.step(db, claim, now=now(), finish="done"):
-                pass
+            async with turns.step(db, claim, now=now(), finish="done") as step:
+                await keep_words(step)
             left -= len(claim.events)
             if not left:
                 over.set()

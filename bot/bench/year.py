@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 import psycopg
 
 from bot.app.runtime import engine_settings
+from bot.bench.stage import keep_words
 from bot.config.sections import EngineSection
 from bot.engine import turns
 from bot.engine.events import Claim
@@ -237,6 +238,7 @@ class Year:
                 self.dropped += 1
                 return
         async with turns.step(self.db, claim, now=now, finish="done") as step:
+            await keep_words(step)
             speaks = await self._initiative.may_send(step.connection, claim, now)
             self._initiative.note(step, said=speaks)
             if speaks:

@@ -1,4 +1,4 @@
-"""Loops that outlive the errors of what they repeat, and how an error is named in a log."""
+"""Loops and acts that outlive the errors of what they repeat, and how an error is named in a log."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import psycopg
 from psycopg_pool import PoolTimeout
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def named(error: BaseException) -> str:
@@ -33,6 +34,32 @@ async def forever(name: str, body: Callable[[], Awaitable[None]], *, every: floa
         else:
             wait = first
             await asyncio.sleep(every)
+
+
+async def insist(
+    name: str,
+    act: Callable[[], Awaitable[T]],
+    *,
+    on: type[Exception] = psycopg.OperationalError,
+    within: float = float("inf"),
+    first: float = 0.1,
+    cap: float = 2.0,
+) -> T:
+    """Do again what the database did not take, until it has: for what is known already and would be forgotten. Returns what `act` gives.
+
+    Only errors of the class `on` are outlived (the database is away), for `within` seconds. Waits as `forever` does. An act whose answer was
+    lost may have been done: it must be one that changes nothing the second time.
+    """
+    until, wait = time.monotonic() + within, first
+    while True:
+        try:
+            return await act()
+        except on as error:
+            if time.monotonic() + wait > until:
+                raise
+            log.info("%s: %s; again in %.1f s", name, named(error), wait)
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, cap)
 
 
 async def ended(tasks: Collection[asyncio.Task[None]], *, patience: float) -> None:

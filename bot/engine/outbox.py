@@ -2,6 +2,7 @@
 
 A row is marked as being sent before the platform is called, so a crash leaves it doubtful, never forgotten. A doubtful row is looked
 up on the platform before it is sent again. Only the head of a channel is ever taken, so one that fails holds up its own channel alone.
+What came of a sending is written down until the database has taken it: to the process that knows it, the row is not doubtful.
 A row whose text grew on the platform while the model wrote (`bot/turn/streaming.py`) is finished here, by an edit of its message.
 """
 
@@ -12,10 +13,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from psycopg import OperationalError
 
 from adapters.base import Adapter, Outgoing, Streams, TryLater, Undeliverable, Unreachable
 from bot.engine.listen import listen
-from bot.engine.loops import forever, named
+from bot.engine.loops import forever, insist, named
 from bot.engine.settings import EngineSettings
 from bot.engine.signals import Senders
 from memory.db import Database, value
@@ -30,12 +34,13 @@ STOPPED = " … (stopped)"
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """A claimed row: the first unsent one of its channel."""
+    """A row taken at a time: the first unsent one of its channel."""
 
     id: int
     agent: int
     place: int
     doubtful: bool
+    taken: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ class OutboxSender:
         self._settings = settings
         self._outbound = outbound or Senders()
         self._sending: set[asyncio.Task[None]] = set()
+        self._delivered: set[int] = set()
+        self._lost_looks: list[datetime] = []
         self._look = asyncio.Event()
 
     async def run(self) -> None:
@@ -81,18 +88,31 @@ class OutboxSender:
         free = self._settings.sends_at_once - len(self._sending)
         if free <= 0:
             return False
-        now = self._now()
-        channels = None if self._adapter.channels is None else list(self._adapter.channels)
-        rows = await self._db.once(
-            "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s)",
-            (self._adapter.platform, channels, free, now, now - timedelta(seconds=self._settings.doubtful_after), STOPPED),
-        )
-        heads = [_Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"]) for row in rows]
+        heads = await self._take(free)
         for head in heads:
             task = asyncio.create_task(self._deliver(head))
             self._sending.add(task)
             task.add_done_callback(self._ended)
         return bool(heads)
+
+    async def _take(self, most: int) -> list[_Head]:
+        now, platform = self._now(), self._adapter.platform
+        while self._lost_looks:
+            await self._db.once("SELECT doubt_sending(%s, %s, %s)", (now, platform, self._lost_looks[-1]))
+            self._lost_looks.pop()
+        channels = None if self._adapter.channels is None else list(self._adapter.channels)
+        doubtful = now - timedelta(seconds=self._settings.doubtful_after)
+        try:
+            rows = await self._db.once(
+                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s)", (platform, channels, most, now, doubtful, STOPPED)
+            )
+        except OperationalError:
+            # The answer may be lost and the rows taken, for nobody.
+            self._lost_looks.append(now)
+            raise
+        heads = [_Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"], now) for row in rows]
+        # What the platform has is not doubtful here, however long the database keeps us from writing it down.
+        return [head for head in heads if head.id not in self._delivered]
 
     async def _round(self) -> None:
         self._look.clear()
@@ -115,9 +135,9 @@ class OutboxSender:
         self._look.set()
 
     async def _deliver(self, head: _Head) -> None:
-        row = await self._read(head)
+        row = await insist(f"reading outbox row {head.id}", partial(self._read, head))
         if row is None:
-            return  # erased meanwhile
+            return  # erased, or taken by another process, meanwhile
         if row.hopeless:
             await self._settle(head, "state = 'failed', last_error = %s", Unreachable.__name__)
             return
@@ -125,16 +145,17 @@ class OutboxSender:
         (outcome,) = await asyncio.gather(self._send(row, doubtful=head.doubtful), return_exceptions=True)
         match outcome:
             case str():
-                await self._settle(head, "state = 'sent', platform_id = %s", outcome)
+                await self._sent(head, outcome)
             case Undeliverable():
                 log.warning("outbox row %d is undeliverable", head.id)
                 # First, as the next row of the channel may go out as soon as this one is settled.
-                await (self._mark(head) if isinstance(outcome, Unreachable) else self._redirect(head))
+                first = self._mark if isinstance(outcome, Unreachable) else self._redirect
+                await insist(f"outbox row {head.id} is undeliverable", partial(first, head))
                 await self._settle(head, "state = 'failed', last_error = %s", named(outcome))
             case TryLater():
                 await self._settle(head, "state = 'waiting', not_before = %s", self._now() + timedelta(seconds=outcome.seconds))
             case _:
-                await self._unknown(head, outcome)
+                await insist(f"outbox row {head.id} is doubtful", partial(self._unknown, head, outcome))
 
     async def _send(self, row: _Row, *, doubtful: bool) -> str:
         outgoing, adapter = row.outgoing, self._adapter
@@ -164,8 +185,15 @@ class OutboxSender:
             await connection.execute(
                 """UPDATE outbox SET last_error = %(error)s, not_before = %(now)s + least(%(cap)s, 2 ^ least(attempts, 20)) * interval '1 s',
                      state = CASE WHEN created_at < %(now)s - %(give_up)s * interval '1 s' THEN 'failed' ELSE state END
-                   WHERE id = %(id)s AND state = 'sending'""",
-                {"error": named(error), "now": self._now(), "cap": BACKOFF_CAP, "give_up": self._settings.give_up, "id": head.id},
+                   WHERE id = %(id)s AND state = 'sending' AND sending_since = %(taken)s""",
+                {
+                    "error": named(error),
+                    "now": self._now(),
+                    "cap": BACKOFF_CAP,
+                    "give_up": self._settings.give_up,
+                    "id": head.id,
+                    "taken": head.taken,
+                },
             )
 
     async def _read(self, head: _Head) -> _Row | None:
@@ -174,8 +202,8 @@ class OutboxSender:
             head.place,
             """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless,
                       (SELECT workspace FROM places WHERE places.id = outbox.place_id) AS workspace
-               FROM outbox WHERE id = %s""",
-            (head.id,),
+               FROM outbox WHERE id = %s AND state = 'sending' AND sending_since = %s""",
+            (head.id, head.taken),
         )
         if not rows:
             return None
@@ -186,9 +214,23 @@ class OutboxSender:
         outgoing = Outgoing(head.id, row["channel"], text, row["reply_to"], row["streamed"], row["workspace"] or "")
         return _Row(outgoing, row["platform_id"] if row["streamed"] else None, row["hopeless"])
 
+    async def _sent(self, head: _Head, platform_id: str) -> None:
+        """A message that the platform has is sent, whoever has taken the row since and whatever they found."""
+        sent = "UPDATE outbox SET state = 'sent', platform_id = %s WHERE id = %s AND state IN ('sending', 'waiting')"
+        self._delivered.add(head.id)
+        try:
+            await self._write(head, sent, (platform_id, head.id))
+        finally:
+            self._delivered.discard(head.id)
+
     async def _settle(self, head: _Head, change: str, argument: object) -> None:
-        settled = f"UPDATE outbox SET {change} WHERE id = %s AND state = 'sending' RETURNING id"  # noqa: S608
-        await self._db.as_agent(head.agent, head.place, settled, (argument, head.id))
+        """What else became of a row, unless somebody has taken it since."""
+        settled = f"UPDATE outbox SET {change} WHERE id = %s AND state = 'sending' AND sending_since = %s"  # noqa: S608
+        await self._write(head, settled, (argument, head.id, head.taken))
+
+    async def _write(self, head: _Head, statement: str, parameters: tuple[object, ...]) -> None:
+        returning = f"{statement} RETURNING id"
+        await insist(f"settling outbox row {head.id}", lambda: self._db.as_agent(head.agent, head.place, returning, parameters))
 
     async def _let_end(self) -> None:
         """What is being sent gets its time; what does not end in it is doubtful at the next start."""

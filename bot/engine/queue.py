@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Self
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
@@ -22,6 +23,7 @@ from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
 from bot.engine.events import TryAgainLater
+from bot.engine.loops import insist
 from bot.engine.settings import EngineSettings
 from memory.db import Connection
 
@@ -71,18 +73,24 @@ _FETCH = """SELECT (fetched.job).* FROM (SELECT procrastinate_fetch_job_v2(%(que
 AHEAD = 8
 """The most jobs that are fetched in one round trip while there are many."""
 
+# A run of a job is named by id, attempts (every return to `todo` counts them up) and worker (a crash of the server may take a fetch back,
+# and then somebody else fetches the same attempt). The worker's row may be gone: then nobody has fetched the job since.
+_SAME = """id = %(id)s AND status = 'doing' AND attempts = %(attempts)s AND (worker_id = %(worker)s OR worker_id IS NULL)"""
 # Locked first, so that of two who end the same run only one finds it.
-_RUN = (
-    """(SELECT id FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s FOR UPDATE) AS run"""
-)
+_RUN = f"(SELECT id FROM procrastinate_jobs WHERE {_SAME} FOR UPDATE) AS run"  # noqa: S608
+_RETRY = f"SELECT procrastinate_retry_job_v2(run.id, %(retry_at)s, %(priority)s, %(queue)s, %(lock)s) FROM {_RUN}"  # noqa: S608
+_FINISH = f"SELECT procrastinate_finish_job_v1(run.id, %(status)s, %(delete_job)s) FROM {_RUN}"  # noqa: S608
+# Flushed, unlike the rest: a crash of the server must not give the number to a second process.
+_REGISTER = "SELECT worker_id FROM set_config('synchronous_commit', 'on', true), procrastinate_register_worker_v1()"
+PATIENCE = 30.0
+"""Seconds for which the end of a job is tried to be written down; what is not taken by then is freed as a lost one."""
 
 
 class _OwnRuns(JobManager):
-    """Ends only the run of a job that this process fetched.
+    """Ends only the run of a job that this process fetched, and knows which of them it is running.
 
     Procrastinate ends a job by its id alone. After a pause beyond the stall limit a job belongs to another worker, and the ending
-    of the first run would delete or reschedule it under that worker's hands. Every return to `todo` counts up the attempts, so
-    id and attempts name one run.
+    of the first run would delete or reschedule it under that worker's hands.
     """
 
     last_fetch: float | None = None
@@ -93,42 +101,66 @@ class _OwnRuns(JobManager):
         self._room = room
         self._fetched: deque[Job] = deque()
         self._most = 1
+        self._runs: dict[int | None, Job] = {}
+        self._workers: list[int] = []
+        self._fetching = asyncio.Lock()
+
+    async def register_worker(self) -> int:
+        """As the library's, on disk before the number is used."""
+        [row] = await self.connector.execute_query_all_async(_REGISTER)
+        self._workers.append(row["worker_id"])
+        return self._workers[-1]
 
     async def owns(self, job: Job) -> bool:
         """Whether the job is still in the run that `job` was fetched for."""
-        assert job.id is not None
-        rows = await self.connector.execute_query_all_async(
-            "SELECT 1 FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s",
-            id=job.id,
-            attempts=job.attempts,
-        )
+        if self._runs.get(job.id) is not job:
+            return False
+        rows = await self.connector.execute_query_all_async(f"SELECT 1 FROM procrastinate_jobs WHERE {_SAME}", **_run(job))  # noqa: S608
         return bool(rows)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
         """As the library's, which takes one a round trip; while there are many, several are taken and given out one by one."""
         if not self._fetched:
             most = max(1, min(self._most, self._room()))
-            rows = await self.connector.execute_query_all_async(_FETCH, queues=queues, worker_id=worker_id, most=most)
+            async with self._fetching:
+                rows = await self.connector.execute_query_all_async(_FETCH, queues=queues, worker_id=worker_id, most=most)
+                self._fetched.extend(Job.from_row(row) for row in rows)
+                self._runs |= {job.id: job for job in self._fetched}
             self.last_fetch = time.monotonic()
-            self._fetched.extend(Job.from_row(row) for row in rows)
             self._most = min(2 * self._most, AHEAD) if len(rows) == most else 1
         return self._fetched.popleft() if self._fetched else None
 
     async def give_back(self) -> None:
-        """Let others have what was fetched and not begun. What cannot be given back the reaper finds."""
+        """Let others have what was fetched and not begun. What cannot be given back is found as lost, or by the reaper."""
         while self._fetched:
+            job = self._fetched.popleft()
+            self._runs.pop(job.id, None)
             with suppress(ConnectorException):
-                await self.retry_job(self._fetched.popleft())
+                await self.free(job)
+
+    async def free_lost(self) -> int:
+        """Free the jobs that stand as being done by this process although it is not doing them; returns how many.
+
+        The answer to a fetch was lost, or the end of a run could not be written down or was taken back by a crash of the server.
+        """
+        async with self._fetching:  # between a fetch and its answer a job would seem to be lost
+            rows = await self.connector.execute_query_all_async(
+                "SELECT * FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = ANY(%(workers)s)", workers=self._workers
+            )
+        lost = [Job.from_row(row) for row in rows if row["id"] not in self._runs]
+        for job in lost:
+            await self.free(job)
+        return len(lost)
+
+    async def free(self, job: Job) -> None:
+        """Let a run of a job be taken again at once, whoever had it."""
+        await self.connector.execute_query_all_async(
+            _RETRY, **_run(job), retry_at=datetime.now(UTC), priority=None, queue=None, lock=None
+        )
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         """As the library's, for this run only."""
-        await self.connector.execute_query_all_async(
-            "SELECT procrastinate_finish_job_v1(run.id, %(status)s, %(delete_job)s) FROM " + _RUN,  # noqa: S608
-            id=job.id,
-            attempts=job.attempts,
-            status=status.value,
-            delete_job=delete_job,
-        )
+        await self._end(job, _FINISH, status=status.value, delete_job=delete_job)
 
     async def retry_job(
         self,
@@ -139,15 +171,25 @@ class _OwnRuns(JobManager):
         lock: str | None = None,
     ) -> None:
         """As the library's, for this run only."""
-        await self.connector.execute_query_all_async(
-            "SELECT procrastinate_retry_job_v2(run.id, %(retry_at)s, %(priority)s, %(queue)s, %(lock)s) FROM " + _RUN,  # noqa: S608
-            id=job.id,
-            attempts=job.attempts,
-            retry_at=retry_at or datetime.now(UTC),
-            priority=priority,
-            queue=queue,
-            lock=lock,
-        )
+        await self._end(job, _RETRY, retry_at=retry_at or datetime.now(UTC), priority=priority, queue=queue, lock=lock)
+
+    async def _end(self, job: Job, statement: str, **arguments: Any) -> None:
+        if self._runs.get(job.id) is not job:
+            return  # fetched again since: a crash of the server had taken the first fetch back
+        try:
+            await insist(
+                f"the end of job {job.id}",
+                partial(self.connector.execute_query_all_async, statement, **_run(job), **arguments),
+                on=ConnectorException,
+                within=PATIENCE,
+            )
+        finally:
+            if self._runs.get(job.id) is job:  # not, where it is being done again already
+                del self._runs[job.id]
+
+
+def _run(job: Job) -> dict[str, Any]:
+    return {"id": job.id, "attempts": job.attempts, "worker": job.worker_id}
 
 
 async def _configure(connection: AsyncConnection[Any]) -> None:
@@ -158,7 +200,8 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
 class Queue:
     """The Procrastinate app on the bot's database. Open it with `async with`; deferring alone needs no opening.
 
-    Its own commits are not flushed: what a crash of the server takes back of a job's state, reaper and sweeper mend.
+    Its own commits are not flushed: what a crash of the server takes back of a job's state is mended by the sweeper, the reaper and the
+    worker's look for lost jobs. A turn's claim is flushed, and with it the fetch before it.
     """
 
     def __init__(

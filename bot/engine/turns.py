@@ -1,7 +1,8 @@
 """Turns: taking an agent's waiting events, and committing what a turn does, step by step, under its epoch.
 
 A claim raises the agent's epoch. Every step is one transaction whose last act is the fence: it locks the agent's row and refuses
-when the epoch has moved on (another worker took over) or when memory or place policy is not what the prompt was built from.
+when the epoch has moved on (another worker took over), when the turn does not stand at this step (the database lost what it had said was
+committed), or when memory or place policy is not what the prompt was built from.
 Lock order everywhere: the agent's row before its turn's row.
 """
 
@@ -142,11 +143,12 @@ class Step:
             for held in self.held:
                 await self.connection.execute(*held)
             cursor = await self.connection.execute(
-                "SELECT * FROM end_step(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                "SELECT * FROM end_step(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     claim.agent,
                     claim.turn,
                     fence.epoch,
+                    fence.step,
                     fence.version,
                     fence.policy_version,
                     self.finish,
@@ -199,17 +201,21 @@ async def step(
 async def refresh(db: Database, claim: Claim) -> Claim:
     """Read versions and events anew after ContextChanged, before the prompt is built anew: an event may have been edited or deleted.
 
-    Raises StaleTurn, or TurnCancelled where nothing is left to answer.
+    Raises StaleTurn, also where the database stands before a step of this turn: what that one did has to be done again. Raises
+    TurnCancelled where nothing is left to answer.
     """
+    fence = claim.fence
     async with db.agent(claim.agent, claim.place) as connection:
-        row = await (await connection.execute("SELECT * FROM versions(%s)", (claim.agent,))).fetchone()
+        cursor = await connection.execute(
+            "SELECT v.*, t.step, t.cancel_requested FROM versions(%s) v, turns t WHERE t.id = %s", (claim.agent, claim.turn)
+        )
+        row = await cursor.fetchone()
         events = tuple(Event(**each) for each in await (await connection.execute(_EVENTS, (claim.turn,))).fetchall())
-        stopped = await value(connection, "SELECT cancel_requested FROM turns WHERE id = %s", (claim.turn,))
-    if row is None or row["epoch"] != claim.fence.epoch:
+    if row is None or row["epoch"] != fence.epoch or row["step"] != fence.step or row["version"] < fence.version:
         raise StaleTurn
-    if stopped or not events:
+    if row["cancel_requested"] or not events:
         raise TurnCancelled
-    claim.fence.version, claim.fence.policy_version = row["version"], row["policy_version"]
+    fence.version, fence.policy_version = row["version"], row["policy_version"]
     return replace(claim, events=events)
 
 

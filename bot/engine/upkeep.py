@@ -42,7 +42,7 @@ class Upkeep:
         stalled = list(await self._queue.jobs.get_stalled_jobs(seconds_since_heartbeat=self._settings.stalled))
         for job in stalled:
             # Another process may have freed it a moment ago: the queue sees that it is another run by then.
-            await self._queue.jobs.retry_job(job)
+            await self._queue.jobs.free(job)
         if stalled:
             log.warning("freed %d jobs of workers that stopped answering", len(stalled))
         return len(stalled)

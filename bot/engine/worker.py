@@ -77,7 +77,10 @@ class Worker:
         """Work until cancelled. Ended by itself or by an error (a pruned worker, Postgres away for long), the worker is started again."""
         settings = self._settings
         async with asyncio.TaskGroup() as group:
-            listener = group.create_task(listen(self._db.url, "keepsake_stop", self._heard_stop))
+            beside = [
+                group.create_task(listen(self._db.url, "keepsake_stop", self._heard_stop)),
+                group.create_task(forever("the look for lost jobs", self._free_lost, every=settings.reap_every)),
+            ]
             try:
                 await forever(
                     "worker",
@@ -87,7 +90,8 @@ class Worker:
                     cap=settings.restart_cap,
                 )
             finally:
-                listener.cancel()
+                for task in beside:
+                    task.cancel()
 
     async def _procrastinate(self) -> None:
         settings = self._settings
@@ -218,6 +222,11 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.0)):
                 await self._stopping.wait()
+
+    async def _free_lost(self) -> None:
+        """The reaper frees the jobs of dead workers; this one lives, and nobody else can tell what it is not doing."""
+        if lost := await self._queue.jobs.free_lost():
+            log.warning("freed %d jobs that this process was said to be doing", lost)
 
     async def _heard_stop(self, payload: str) -> None:
         """Somebody, perhaps in another process, asked to stop an agent's work at some place; empty: look at all."""

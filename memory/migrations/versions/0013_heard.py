@@ -3,7 +3,7 @@
 from memory.migrations.plain_sql import run
 
 revision = "0013"
-down_revision = "0011"
+down_revision = "0012"
 
 
 def upgrade() -> None:

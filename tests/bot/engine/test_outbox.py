@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.base import Bot, Outgoing, TryLater, Undeliverable, Unreachable
+from bot.bench.stage import keep_words
 from bot.engine import turns
 from bot.engine.outbox import OutboxSender
 from bot.engine.signals import Senders
@@ -29,6 +30,7 @@ class Platform:
     fails: dict[str, list[tuple[Exception, bool]]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     busy: dict[str, int] = field(default_factory=dict)
+    when_shown: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     gate: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def run(self, bot: Bot) -> None:
@@ -45,6 +47,8 @@ class Platform:
             if got_through:
                 self.shown.append((outgoing.channel, outgoing.text))
                 self.ids[outgoing.outbox_id] = f"id{len(self.shown)}"
+            if outgoing.text in self.when_shown:
+                await self.when_shown[outgoing.text]()
             if error is not None:
                 raise error
             return self.ids[outgoing.outbox_id]
@@ -64,6 +68,7 @@ async def answer(engine: World, text: str, channel: str = "dm-ada", **options: A
     accepted = await engine.say("x", where=place(channel, "public"))
     claim = await engine.claim(accepted.agent)
     async with turns.step(engine.db, claim, now=engine.at, finish="done", **options) as step:
+        await keep_words(step)
         await step.reply(text)
 
 
@@ -176,6 +181,7 @@ async def timed_answer(engine: World, text: str, channel: str, user: str = "ada"
     accepted = await engine.say("", user, kind="login", where=place(channel, "public"))
     claim = await engine.claim(accepted.agent)
     async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
+        await keep_words(step)
         await step.reply(text)
     return accepted.agent
 
@@ -321,6 +327,7 @@ async def test_a_person_who_cannot_be_reached_is_tried_once_until_they_write_aga
     platform = Platform(fails={"dm-ada": [(Unreachable("closed"), False)]})
     claim = await engine.claim((await engine.say("x")).agent)
     async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
+        await keep_words(step)
         await step.reply("one")
         await step.reply("two")
     await answer(engine, "others go on", "b")

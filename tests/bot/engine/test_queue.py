@@ -6,14 +6,17 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+import psycopg
 import pytest
 from procrastinate.jobs import Job, Status
 
 from bot.app.runtime import engine_settings
 from bot.config.sections import EngineSection
-from bot.engine.events import TryAgainLater
-from bot.engine.queue import Reschedule
+from bot.engine.events import Claim, TryAgainLater
+from bot.engine.queue import Queue, Reschedule
+from tests.bot.engine.outage import Outage
 from tests.bot.engine.world import NOW, QUICK, Turns, World, working
+from tests.conftest import Urls
 from tests.waiting import until
 
 
@@ -189,6 +192,90 @@ async def test_only_the_current_run_of_a_job_may_end_it(engine: World) -> None:
     assert await engine.queue.owns(second)
     await jobs.finish_job(second, Status.SUCCEEDED, delete_job=True)
     assert await engine.jobs() == []
+
+
+async def test_of_two_that_fetched_the_same_run_the_one_in_the_table_has_it(engine: World) -> None:
+    """A crash of the server takes a fetch back that was not on disk; then another process fetches the same attempt."""
+    await defer(engine, 1)
+    async with Queue(engine.db.url, engine.settings) as other:
+        ours = await engine.queue.jobs.fetch_job(None, await engine.queue.jobs.register_worker())
+        await engine.owner.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
+        theirs = await other.jobs.fetch_job(None, await other.jobs.register_worker())
+        assert ours is not None
+        assert theirs is not None
+        assert not await engine.queue.owns(ours)
+        await engine.queue.jobs.retry_job(ours)
+        await engine.queue.jobs.finish_job(ours, Status.SUCCEEDED, delete_job=True)
+        assert await other.owns(theirs)
+        assert [(row["status"], row["attempts"]) for row in await engine.jobs()] == [("doing", 0)]
+
+
+async def test_a_run_that_its_own_process_fetched_again_is_over(engine: World) -> None:
+    await defer(engine, 1)
+    jobs = engine.queue.jobs
+    worker = await jobs.register_worker()
+    first = await jobs.fetch_job(None, worker)
+    await engine.owner.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL")
+    second = await jobs.fetch_job(None, worker)
+    assert first is not None
+    assert second is not None
+    assert not await engine.queue.owns(first)
+    await jobs.finish_job(first, Status.SUCCEEDED, delete_job=True)
+    assert await engine.queue.owns(second)
+
+
+async def test_the_end_of_a_job_is_written_down_until_it_is_taken(engine: World, outage: Outage, urls: Urls) -> None:
+    """Its connection breaks in the middle: the job stood as being done for ever, and what its person wrote next waited behind it."""
+    turn = Turns(engine)
+    engine.settings = replace(QUICK, heartbeat=60.0, reap_every=3600.0)
+    async with await psycopg.AsyncConnection.connect(urls.owner) as other:
+
+        async def hold(claim: Claim) -> None:
+            await engine.finish(claim, "re first")
+            await other.execute("SELECT FROM procrastinate.procrastinate_jobs FOR UPDATE")
+
+        turn.acts.append(hold)
+        async with working(engine, turn):
+            await engine.say("first")
+            await until(lambda: engine.one("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+            await outage.cut("keepsake-queue")
+            await other.rollback()
+            await engine.say("second")
+            await until(engine.at_rest, timeout=20)
+    assert turn.seen == [["first"], ["second"]]
+
+
+async def test_a_living_worker_frees_what_it_is_not_doing_and_nothing_else(engine: World) -> None:
+    """The answer to its fetch was lost, or the end of the run was taken back by a crash: only the worker itself can know."""
+    thinking = asyncio.Event()
+
+    async def think(claim: Claim) -> None:
+        await thinking.wait()
+
+    turn = Turns(engine, [think])
+    engine.settings = replace(QUICK, heartbeat=60.0, reap_every=0.05)
+    await engine.say("first")
+    async with working(engine, turn):
+        await until(lambda: turn.seen)
+        await engine.say("lost", user="bob")
+        await until(lambda: len(turn.seen) == 2)
+        await until(lambda: _idle(engine, "agent:2"))
+        await engine.owner.execute("UPDATE agents SET wake = true WHERE id = 2")
+        await engine.say("again", user="bob")
+        await engine.owner.execute(
+            """INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args, status, worker_id)
+               SELECT queue_name, task_name, 'agent:2', '{"agent": 2}', 'doing', worker_id FROM procrastinate_jobs WHERE lock = 'agent:1'"""
+        )
+        await until(lambda: len(turn.seen) == 3)
+        [running] = [row for row in await engine.jobs() if row["lock"] == "agent:1"]
+        assert (running["status"], running["attempts"]) == ("doing", 0)
+        thinking.set()
+        await until(engine.at_rest)
+    assert turn.seen == [["first"], ["lost"], ["again"]]
+
+
+async def _idle(engine: World, lock: str) -> bool:
+    return not [row for row in await engine.jobs() if row["lock"] == lock]
 
 
 async def test_the_pulse(engine: World) -> None:

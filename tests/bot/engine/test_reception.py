@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from adapters.base import Image, Person, PlaceOf, Quote
+from bot.bench.stage import keep_words
 from bot.engine import reception, turns
 from tests.bot.engine.conftest import engine
 from tests.bot.engine.world import NOW, World, place
@@ -73,6 +74,7 @@ async def test_what_is_kept_of_a_place(engine: World) -> None:
     assert await reception.kept(engine.db, where, 10) == ["101"]
     claim = await engine.claim(waiting.agent)
     async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
+        await keep_words(step)
         for kind, platform_id in (("message", "101"), ("quote", "9/99"), ("quote", "90/7")):
             await step.connection.execute(
                 """INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, platform_id, searchable,

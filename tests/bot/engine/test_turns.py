@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bot.bench.stage import keep_words
 from bot.engine import turns
 from bot.engine.deadletters import dead_letters, replay
 from bot.engine.events import Claim, ContextChanged, StaleTurn, TurnCancelled
@@ -158,6 +159,7 @@ async def test_a_step_sees_one_agent_at_one_place(engine: World) -> None:
 async def test_replies_are_split_numbered_and_unique(engine: World) -> None:
     claim = await engine.claim((await engine.say("a")).agent)
     async with turns.step(engine.db, claim, now=NOW, limits={"test": 40}, finish="done") as step:
+        await keep_words(step)
         assert await step.reply("one two three " * 6, reply_to="m1") == 3
         assert await step.reply(" \n ") == 0
         assert await step.reply("four", reply_to="m2") == 1

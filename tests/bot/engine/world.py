@@ -15,6 +15,7 @@ from psycopg.rows import dict_row
 
 from adapters.base import Incoming, Person, PlaceOf
 from bot.app.runtime import engine_settings
+from bot.bench.stage import keep_words
 from bot.config.sections import EngineSection
 from bot.engine import turns
 from bot.engine.events import Claim
@@ -78,6 +79,7 @@ class World:
 
     async def finish(self, claim: Claim, reply: str | None = None) -> None:
         async with turns.step(self.db, claim, now=self.at, finish="done") as step:
+            await keep_words(step)
             if reply is not None:
                 await step.reply(reply)
 
