@@ -35,7 +35,6 @@ from adapters.triggers import Heard, decide
 from adapters.turnstile import Turnstile
 
 log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
 DEADLINE = 1.5
