@@ -12,7 +12,7 @@ from math import ceil
 import psycopg
 from psycopg_pool import PoolTimeout
 
-from adapters.base import Adapter, Answer, Changed, Incoming, Newest, Person, PlaceOf, Streams
+from adapters.base import Adapter, Answer, Changed, Incoming, Person, PlaceOf, Streams
 from adapters.discord.settings import LIMIT
 from adapters.slack.settings import LIMIT as SLACK_LIMIT
 from bot import commands, prompts
@@ -22,11 +22,12 @@ from bot.commands.context import Parts
 from bot.config.findings import StartError
 from bot.config.sections import EngineSection
 from bot.config.speaking import OpenersSection
-from bot.engine import changes, deadletters, inbox, reception
+from bot.engine import changes, deadletters, inbox
 from bot.engine.events import Claim
-from bot.engine.loops import ended, patiently
+from bot.engine.loops import ended
 from bot.engine.outbox import OutboxSender
 from bot.engine.queue import Queue
+from bot.engine.reception import Reception
 from bot.engine.settings import EngineSettings
 from bot.engine.signals import Senders
 from bot.engine.timers import Ticker
@@ -59,7 +60,6 @@ SPENT = "That was enough for today: my budget for our talks is used up. I keep w
 AWAY = "My memory does not answer right now. Please try again in a moment."
 LAST_ROUND = 3.0
 """Seconds in which, at the end, the last answers still go out."""
-INTAKE_PATIENCE = 60.0
 
 
 def now() -> datetime:
@@ -98,6 +98,7 @@ class Runtime:
         )
         self._filler = EmbeddingFiller(services.db, services.meaning)
         self.parts = parts_for(services, queue, self.accept)
+        self.reception = Reception(services.db, accept=self.accept, follow=self.follow, command=self.command, now=now)
 
     async def accept(self, incoming: Incoming) -> bool:
         """Take an event in; durable when this returns. True when it was new.
@@ -116,65 +117,10 @@ class Runtime:
         self._services.health.count("accepted" if accepted.event_id is not None else "duplicate")
         return accepted.event_id is not None
 
-    async def receive(self, incoming: Incoming) -> bool:
-        """As `accept`, through a short absence of the database: the key makes it safe to ask again."""
-        return await patiently(lambda: self.accept(incoming), INTAKE_PATIENCE)
-
-    async def changed(self, changed: Changed) -> None:
-        """Follow an edit or a deletion on a platform, through a short absence of the database."""
-        await patiently(
-            lambda: changes.follow(self._services.db, self._services.cache, changed, self._listening.edited), INTAKE_PATIENCE
-        )
+    async def follow(self, changed: Changed) -> None:
+        """Follow an edit or a deletion on a platform."""
+        await changes.follow(self._services.db, self._services.cache, changed, self._listening.edited)
         self._filler.wake()
-
-    async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:
-        """The app was removed from a workspace, or put back."""
-        await patiently(
-            lambda: reception.workspace_gone(self._services.db, platform, realm, workspace, gone=gone, now=now()), INTAKE_PATIENCE
-        )
-
-    async def channels(self, platform: str) -> list[PlaceOf]:
-        """The channels of a platform that are known."""
-        return await patiently(lambda: reception.channels(self._services.db, platform), INTAKE_PATIENCE)
-
-    async def place_changed(self, place: PlaceOf) -> None:
-        """A place may be of another kind now."""
-        await patiently(lambda: reception.place_changed(self._services.db, place), INTAKE_PATIENCE)
-
-    async def access_changed(self, person: Person, workspace: str, channels: Sequence[str] | None, *, lost: bool) -> None:
-        """A person can no longer read places, or can again."""
-        await patiently(
-            lambda: reception.access_changed(self._services.db, person, workspace, channels, lost=lost, now=now()),
-            INTAKE_PATIENCE,
-        )
-
-    async def heard(self, platform: str) -> str | None:
-        """Up to which message everything on a platform was dealt with."""
-        return await patiently(lambda: reception.heard(self._services.db, platform), INTAKE_PATIENCE)
-
-    async def hear(self, platform: str, message_id: str) -> None:
-        """Everything up to a message was dealt with."""
-        await patiently(lambda: reception.hear(self._services.db, platform, message_id), INTAKE_PATIENCE)
-
-    async def newest(self, platform: str) -> list[Newest]:
-        """The channels of a platform that are known, those with the newest messages first."""
-        return await patiently(lambda: reception.newest(self._services.db, platform), INTAKE_PATIENCE)
-
-    async def kept(self, place: PlaceOf, limit: int) -> Sequence[str]:
-        """The newest messages of a place that are kept or quoted anywhere."""
-        return await patiently(lambda: reception.kept(self._services.db, place, limit), INTAKE_PATIENCE)
-
-    async def taken(self, person: Person, kind: str, since: datetime, channel: str | None = None) -> int:
-        """How many events of a kind were taken in of a person."""
-        return await patiently(lambda: reception.taken(self._services.db, person, kind, since, channel), INTAKE_PATIENCE)
-
-    async def tell_limit(self, person: Person, at: datetime) -> bool:
-        """True once a day and person."""
-        return await patiently(lambda: reception.tell_limit(self._services.db, person, at), INTAKE_PATIENCE)
-
-    async def wants_login(self, person: Person, at: datetime, flap: float) -> bool:
-        """Whether a person's coming online is an event."""
-        return await patiently(lambda: reception.wants_login(self._services.db, person, at, flap), INTAKE_PATIENCE)
 
     async def command(self, person: Person, place: PlaceOf, line: str, *, made_for: str | None = None) -> Answer | None:
         """A command line; None when it is none."""
@@ -215,7 +161,7 @@ class Runtime:
                 for adapter in self._adapters:
                     senders.append(OutboxSender(services.db, adapter, settings, now=now, outbound=self._outbound))
                     background.append(group.create_task(senders[-1].run(), name=f"sender {adapter.platform}"))
-                    intake.append(group.create_task(adapter.run(self), name=f"adapter {adapter.platform}"))
+                    intake.append(group.create_task(adapter.run(self.reception), name=f"adapter {adapter.platform}"))
             await _until(stop, intake)
             await _cancelled(intake)
             await _cancelled(workers, settings.shutdown_grace + 2 * STOPPED_WITHIN)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from bot.engine import reception
 from memory.db import Database
 from memory.places import strictest
 from tests.bot.dialogue import Dialogue, dialogue, results, seen
+from tests.bot.engine.world import reception_of
 from tests.servers.model import ScriptedModel, call, reply
 
 SECRET = "Ada is expecting a child in May."
@@ -75,9 +75,9 @@ async def test_a_channel_that_the_platform_says_is_private_is_so_at_once(db: Dat
     async with dialogue(db, remember("Ada plays the cello.")) as dm:
         lobby = dm.elsewhere("lobby", "public")
         await lobby.hear("I play the cello")
-        await reception.place_changed(db, dm.elsewhere("unknown", "private").place)
+        await reception_of(db).place_changed(dm.elsewhere("unknown", "private").place)
         assert "cello" in await visible(dm.elsewhere("garden", "public"), dm.model, "cello Ada plays")
-        await reception.place_changed(db, dm.elsewhere("lobby", "private").place)
+        await reception_of(db).place_changed(dm.elsewhere("lobby", "private").place)
         assert "cello" not in await visible(dm.elsewhere("park", "public"), dm.model, "cello Ada plays")
         assert len(await dm.rows("SELECT id FROM places WHERE external_id = 'unknown'")) == 0
 
@@ -95,7 +95,7 @@ async def test_who_loses_a_place_loses_what_came_from_it_until_they_are_back(db:
             return any(word in found["content"] for found in await cursor.fetchall())
 
     async def changed(channels: list[str] | None, *, lost: bool) -> None:
-        await reception.access_changed(db, dm.person, "w", channels, lost=lost, now=dm.at)
+        await reception_of(db, dm.at).access_changed(dm.person, "w", channels, lost=lost)
 
     async with dialogue(db, reply("hi"), remember("The launch is on Friday."), remember("The party is on Monday.")) as dm:
         await dm.hear("hello")
@@ -143,7 +143,7 @@ async def test_a_channel_that_is_public_again_takes_its_threads_along(db: Databa
         await thread(dm, "t1", "public", "lobby").hear("I play the cello")
         await thread(dm, "closed", "private", "lobby", closed=True).hear("psst")
         assert await kinds(dm) == {"lobby": "public", "t1": "public", "closed": "private"}, "it says nothing of its channel"
-        await reception.place_changed(db, dm.elsewhere("lobby", "private").place)
+        await reception_of(db).place_changed(dm.elsewhere("lobby", "private").place)
         await thread(dm, "t2", "public", "lobby").hear("public again")
         assert await kinds(dm) == {"lobby": "public", "t1": "public", "t2": "public", "closed": "private"}
 
@@ -152,7 +152,7 @@ async def test_what_the_platform_did_not_say_changes_nothing(db: Database) -> No
     async with dialogue(db, remember("Ada plays the cello."), *[reply("ok")] * 5) as dm:
         await thread(dm, "t1", "public", "lobby").hear("I play the cello")
         await thread(dm, "t2", "", "lobby").hear("the look at the channel failed")
-        await reception.place_changed(db, replace(dm.elsewhere("lobby", "public").place, kind=None, name=""))
+        await reception_of(db).place_changed(replace(dm.elsewhere("lobby", "public").place, kind=None, name=""))
         assert await kinds(dm) == {"lobby": "public", "t1": "public", "t2": "public"}
         await thread(dm, "t3", "", "team").hear("never seen: private")
         await thread(dm, "t4", "private", "den").hear("this one is private")
@@ -167,18 +167,18 @@ async def test_the_known_channels_are_told_without_threads_and_direct_messages(d
         await dm.hear("hello")
         await dm.elsewhere("den", "private").hear("hello")
         await thread(dm, "t1", "public", "lobby").hear("hello")
-        known = await reception.channels(db, "console")
+        known = await reception_of(db).channels("console")
         assert [(one.workspace, one.external_id, one.kind) for one in known] == [
             ("w", "lobby", "public"),
             ("w", "den", "private"),
         ]
-        assert await reception.channels(db, "slack") == []
+        assert await reception_of(db).channels("slack") == []
 
 
 async def kinds(dm: Dialogue) -> dict[str, str]:
     """What each place is now, direct messages aside: the channels, and the threads with a conversation."""
     rows = await dm.rows("SELECT external_id, kind FROM places WHERE kind <> 'direct'")
-    channels = {one.external_id: str(one.kind) for one in await reception.channels(dm.db, "console")}
+    channels = {one.external_id: str(one.kind) for one in await reception_of(dm.db).channels("console")}
     return channels | {str(row["external_id"]): str(row["kind"]) for row in rows}
 
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from adapters.base import Image, Person, PlaceOf, Quote
 from bot.bench.stage import keep_words
-from bot.engine import reception, turns
+from bot.engine import turns
 from tests.bot.engine.conftest import engine
-from tests.bot.engine.world import NOW, World, place
+from tests.bot.engine.world import NOW, World, place, reception_of
 
 __all__ = ["engine"]
 
@@ -25,7 +25,7 @@ async def test_how_much_was_taken_of_whom(engine: World) -> None:
     await engine.say("", kind="login")
 
     async def taken(person: Person, kind: str = "message", minutes: float = 0, channel: str | None = None) -> int:
-        return await reception.taken(engine.db, person, kind, NOW + timedelta(minutes=minutes), channel)
+        return await reception_of(engine.db).taken(person, kind, NOW + timedelta(minutes=minutes), channel)
 
     assert await taken(ADA) == 4
     assert await taken(ADA, minutes=0.5) == 3
@@ -38,9 +38,9 @@ async def test_how_much_was_taken_of_whom(engine: World) -> None:
 
 async def test_a_day_is_told_once_and_of_a_stranger_nothing_is_kept(engine: World) -> None:
     await engine.say("x")
-    assert [await reception.tell_limit(engine.db, ADA, NOW) for _ in range(2)] == [True, False]
-    assert await reception.tell_limit(engine.db, ADA, NOW + timedelta(days=1))
-    assert not await reception.tell_limit(engine.db, BEN, NOW)
+    assert [await reception_of(engine.db).tell_limit(ADA, NOW) for _ in range(2)] == [True, False]
+    assert await reception_of(engine.db).tell_limit(ADA, NOW + timedelta(days=1))
+    assert not await reception_of(engine.db).tell_limit(BEN, NOW)
     assert await engine.one("SELECT count(*) FROM agents") == 1
 
 
@@ -48,7 +48,7 @@ async def test_a_login_counts_of_who_agreed_can_be_reached_and_did_not_just_come
     agent = (await engine.say("x")).agent
 
     async def wanted(seconds: float = 0) -> bool:
-        return await reception.wants_login(engine.db, ADA, engine.at + timedelta(seconds=seconds), 600)
+        return await reception_of(engine.db).wants_login(ADA, engine.at + timedelta(seconds=seconds), 600)
 
     assert not await wanted()
     for openers, wants in (("unasked", False), ("asked", False), ("no", False), ("yes", True)):
@@ -62,7 +62,7 @@ async def test_a_login_counts_of_who_agreed_can_be_reached_and_did_not_just_come
     assert await wanted(601)
     await engine.owner.execute("UPDATE identities SET unreachable_since = now()")
     assert not await wanted(601)
-    assert not await reception.wants_login(engine.db, BEN, engine.at, 600)
+    assert not await reception_of(engine.db).wants_login(BEN, engine.at, 600)
 
 
 async def test_what_is_kept_of_a_place(engine: World) -> None:
@@ -71,7 +71,7 @@ async def test_what_is_kept_of_a_place(engine: World) -> None:
     quotes = (Quote("test::eve", "Eve", "quoted", "context", "9/99"), Quote("test::eve", "Eve", "elsewhere", "context", "90/7"))
     await engine.say("two", "ben", where=place("shed", "public"), quotes=quotes, message_id="300")
     where = PlaceOf("test", "", "", "9", "private")
-    assert await reception.kept(engine.db, where, 10) == ["101"]
+    assert await reception_of(engine.db).kept(where, 10) == ["101"]
     claim = await engine.claim(waiting.agent)
     async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
         await keep_words(step)
@@ -81,9 +81,9 @@ async def test_what_is_kept_of_a_place(engine: World) -> None:
                      created_at) VALUES (%s, %s, %s, 'public', (SELECT 1 + count(*) FROM messages), 'user', %s, 'x', %s, true, now())""",
                 (claim.agent, claim.conversation, claim.place, kind, platform_id),
             )
-    assert await reception.kept(engine.db, where, 10) == ["101", "99"]
-    assert await reception.kept(engine.db, where, 1) == ["101"]
-    assert await reception.kept(engine.db, PlaceOf("other", "", "", "9", "private"), 10) == []
+    assert await reception_of(engine.db).kept(where, 10) == ["101", "99"]
+    assert await reception_of(engine.db).kept(where, 1) == ["101"]
+    assert await reception_of(engine.db).kept(PlaceOf("other", "", "", "9", "private"), 10) == []
 
 
 async def test_pictures_leave_the_database_with_the_end_of_their_turn(engine: World) -> None:
@@ -102,23 +102,23 @@ async def test_pictures_leave_the_database_with_the_end_of_their_turn(engine: Wo
 
 
 async def test_up_to_where_a_platform_was_heard_never_goes_back(engine: World) -> None:
-    assert await reception.heard(engine.db, "test") is None
+    assert await reception_of(engine.db).heard("test") is None
     for message, heard in (("99", "99"), ("101", "101"), ("100", "101"), ("20", "101")):
-        await reception.hear(engine.db, "test", message)
-        assert await reception.heard(engine.db, "test") == heard
-    assert await reception.heard(engine.db, "other") is None
+        await reception_of(engine.db).hear("test", message)
+        assert await reception_of(engine.db).heard("test") == heard
+    assert await reception_of(engine.db).heard("other") is None
 
 
 async def test_every_place_is_known_however_old_the_newest_first(engine: World) -> None:
     for number, (name, message) in enumerate((("hall", "98"), ("shed", "99"), ("attic", "100"), ("yard", ""))):
         agent = (await engine.say("x", f"person {number}", where=place(name, "public"), message_id=message or None)).agent
-        async with turns.step(engine.db, await engine.claim(agent), now=engine.at, finish="done") as step:
-            if message:
-                await step.connection.execute(
-                    """INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, platform_id,
-                         searchable, created_at) SELECT agent_id, id, place_id, 'public', 1, 'user', 'message', 'x', %s, true, '2001-01-01'
-                       FROM conversations""",
-                    (message,),
-                )
-    known = await reception.newest(engine.db, "test")
+        claim = await engine.claim(agent)
+        async with turns.step(engine.db, claim, now=engine.at, finish="done") as step:
+            await step.connection.execute(
+                """INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, platform_id,
+                     event_id, searchable, created_at) SELECT agent_id, id, place_id, 'public', 1, 'user', 'message', 'x', %s, %s, true,
+                     '2001-01-01' FROM conversations""",
+                (message or None, claim.events[0].id),
+            )
+    known = await reception_of(engine.db).newest("test")
     assert [(one.channel, one.message_id) for one in known] == [("attic", "100"), ("shed", "99"), ("hall", "98"), ("yard", "")]

@@ -21,6 +21,7 @@ from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.inbox import Accepted, accept
 from bot.engine.queue import Queue
+from bot.engine.reception import Reception
 from bot.engine.settings import EngineSettings
 from bot.engine.worker import Worker
 from memory.db import Database
@@ -145,3 +146,18 @@ async def working(world: World, turn: Callable[[Claim], Awaitable[None]], **opti
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def reception_of(db: Database, at: datetime = NOW) -> Reception:
+    """The reception of a process that takes nothing in itself."""
+
+    async def nothing(_: object) -> bool:
+        return False
+
+    async def no_command(*_: object, **__: object) -> None:
+        return None
+
+    async def unfollowed(_: object) -> None:
+        return None
+
+    return Reception(db, accept=nothing, follow=unfollowed, command=no_command, now=lambda: at)
