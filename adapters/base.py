@@ -271,6 +271,17 @@ class Adapter(Protocol):
         ...
 
 
+class Served(Adapter, Protocol):
+    """An adapter of a platform that a server process serves."""
+
+    refused: str | None
+    """Why the platform refuses the bot for good (a wrong token), for the operator; None: it does not."""
+
+    async def check(self) -> None:
+        """Raises where the platform is not heard now."""
+        ...
+
+
 @runtime_checkable
 class Streams(Protocol):
     """What an adapter has besides when its messages can grow while the model writes.

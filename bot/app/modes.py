@@ -15,12 +15,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import psycopg
 import tzlocal
 
-from adapters.base import Incoming, Person
+from adapters.base import Incoming, Person, Served
 from adapters.console import PLATFORM, ConsoleAdapter, Lines
 from bot import health
 from bot.app import platforms
@@ -36,10 +35,6 @@ from bot.health import Health
 from bot.operations import doctor, endpoint
 from memory.db import Database, value
 from memory.people import find_agent
-
-if TYPE_CHECKING:
-    from adapters.discord.adapter import DiscordAdapter
-    from adapters.slack.adapter import SlackAdapter
 
 CHAT_GRACE = 2.0
 """Seconds a running answer gets when a chat is left; then it is handed back and delivered at the next start."""
@@ -88,12 +83,7 @@ async def serve(loaded: Loaded, *, parts: frozenset[str], progress: Progress) ->
 
 
 async def _serve(
-    loaded: Loaded,
-    services: Services,
-    chosen: "Sequence[DiscordAdapter | SlackAdapter]",
-    *,
-    parts: frozenset[str],
-    progress: Progress,
+    loaded: Loaded, services: Services, chosen: Sequence[Served], *, parts: frozenset[str], progress: Progress
 ) -> None:
     bind = loaded.config.health.bind
     async with endpoint.looked_at(loaded, progress), assembled(services, chosen) as runtime:
@@ -108,7 +98,7 @@ async def _serve(
             raise
 
 
-async def _ready(services: Services, chosen: "Sequence[DiscordAdapter | SlackAdapter]") -> bool:
+async def _ready(services: Services, chosen: Sequence[Served]) -> bool:
     """The database answers, and every platform is heard."""
 
     async def database() -> None:

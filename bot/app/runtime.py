@@ -13,9 +13,8 @@ import psycopg
 from psycopg_pool import PoolTimeout
 
 from adapters.base import Adapter, Answer, Changed, Incoming, Person, PlaceOf, Streams
-from adapters.discord.settings import LIMIT
-from adapters.slack.settings import LIMIT as SLACK_LIMIT
 from bot import commands, prompts
+from bot.app import platforms
 from bot.app.services import Services
 from bot.app.speaking_wiring import initiative_for, listening_for
 from bot.commands.context import Parts
@@ -221,7 +220,7 @@ class Runtime:
                 f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
                 f"({config.context.fixed_limit:.0%}). Raise context.budget to {least}, or shorten the persona."
             )
-        limits = {"discord": LIMIT, "slack": SLACK_LIMIT, **{adapter.platform: adapter.limit for adapter in self._adapters}}
+        limits = {**platforms.limits(), **{adapter.platform: adapter.limit for adapter in self._adapters}}
         return Agent(
             services.db,
             services.cache,

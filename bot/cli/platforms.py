@@ -18,9 +18,9 @@ def discord_group() -> None:
 @discord.command(epilog="Example: bot discord invite")
 def invite(context: typer.Context) -> None:
     """Print the link under which the bot is invited into a server (a guild)."""
-    from bot.app.platforms import discord_invite
+    from bot.app.discord import invite_link
 
-    typer.echo(asyncio.run(discord_invite(settings(context))))
+    typer.echo(asyncio.run(invite_link(settings(context))))
 
 
 slack = typer.Typer(help="Slack: the manifest to make the app from.", no_args_is_help=True)
@@ -40,6 +40,6 @@ def manifest(
     ] = "",
 ) -> None:
     """Print the manifest to paste where Slack makes apps (api.slack.com/apps, Create New App, From a manifest)."""
-    from bot.app.platforms import slack_manifest
+    from bot.app.slack import manifest_text
 
-    typer.echo(slack_manifest(settings(context), url))
+    typer.echo(manifest_text(settings(context), url))

@@ -18,12 +18,13 @@ from tests.waiting import until
 
 @dataclass(slots=True)
 class RunningBot:
-    """One process; `chosen` and `listens` are its platform's."""
+    """One process; `chosen` and `listens` are its platform's, `program` the module that is run."""
 
     model: ScriptedModel
     data: Path
     settings: dict[str, str]
     port: int = field(default_factory=unused_port)
+    program: str = "bot"
     process: asyncio.subprocess.Process | None = None
     lines: list[str] = field(default_factory=list)
     _reading: asyncio.Task[None] | None = None
@@ -65,7 +66,7 @@ class RunningBot:
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "bot",
+            self.program,
             "run",
             cwd=self.data.parent,
             env=self.environment(),

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from bot.app.platforms import discord_settings
+from bot.app.discord import settings_of
 from bot.config.loading import Config
 
 
 def settings(monkeypatch: pytest.MonkeyPatch, **sections: Any) -> Any:
     monkeypatch.setenv("DISCORD_TOKEN", "t")
     loaded: Any = SimpleNamespace(config=Config(**sections))
-    return discord_settings(loaded)
+    return settings_of(loaded)
 
 
 def test_what_was_deleted_is_erased_unless_the_operator_wants_it_marked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,4 +36,4 @@ def test_pictures_are_fetched_only_for_a_model_that_sees(monkeypatch: pytest.Mon
 def test_without_a_token_there_is_no_discord(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCORD_TOKEN", raising=False)
     loaded: Any = SimpleNamespace(config=Config())
-    assert discord_settings(loaded) is None
+    assert settings_of(loaded) is None
