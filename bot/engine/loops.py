@@ -76,9 +76,6 @@ async def ended(tasks: Collection[asyncio.Task[None]], *, patience: float) -> No
         timeout = 1.0
 
 
-T = TypeVar("T")
-
-
 async def patiently(act: Callable[[], Awaitable[T]], seconds: float) -> T:
     """Do something again while the database is away, at most so long."""
     until = time.monotonic() + seconds
