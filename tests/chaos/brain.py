@@ -98,13 +98,17 @@ def unanswered(request: Request) -> Unanswered:
 
 def _memory(number: int, token: str):  # type: ignore[no-untyped-def]
     if int(token.rpartition("-")[2]) % 2:
-        return call("archival_storage_insert", content=f"The walk of {token} went by the sea.", tags=["walk"], request_heartbeat=True)
-    return call("working_context_append", section="key_facts", content=f"Number {token} is for the garden.", request_heartbeat=True)
+        return call(
+            "archival_storage_insert", content=f"The walk of {token} went by the sea.", tags=["walk"], request_heartbeat=True
+        )
+    return call(
+        "working_context_append", section="key_facts", content=f"Number {token} is for the garden.", request_heartbeat=True
+    )
 
 
 async def forgetful(model: ScriptedModel) -> None:
     """Let go of the bodies of old requests, of which a long run has gigabytes. Ends by being cancelled."""
     while True:
         await model.wait_for(len(model.requests) + REMEMBERED_REQUESTS)
-        for request in model.requests[: -REMEMBERED_REQUESTS]:
+        for request in model.requests[:-REMEMBERED_REQUESTS]:
             request.body.clear()

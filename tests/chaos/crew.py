@@ -71,7 +71,8 @@ class Crew:
 
     def signal(self, number: int, which: signal.Signals) -> None:
         process = self._bots[number % len(self)].process
-        assert process is not None and process.pid is not None
+        assert process is not None
+        assert process.pid is not None
         os.kill(process.pid, which)
 
     def memory(self) -> list[float]:

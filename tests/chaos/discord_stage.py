@@ -40,10 +40,7 @@ class DiscordStage:
     def say(self, name: str, where: Where, token: str, text: str) -> Said:
         person = self._people[name]
         words = f"{token} {text}"
-        if where == "direct":
-            message = person.say(text=words)
-        else:
-            message = person.ask(self._places[group_of(name), where], words)
+        message = person.say(text=words) if where == "direct" else person.ask(self._places[group_of(name), where], words)
         said = Said(token, str(message.channel.id), str(message.id), message.made_at)
         self._sent[token] = said, message
         return said
@@ -74,7 +71,11 @@ class DiscordStage:
 
     def typing(self) -> Sequence[str]:
         last = {shown.where: shown.at for shown in sorted(self.shown(), key=lambda shown: shown.at)}
-        left = {str(typed.channel.id) for typed in self.server.typed if typed.at > last.get(str(typed.channel.id), typed.at) + ON_ITS_WAY}
+        left = {
+            str(typed.channel.id)
+            for typed in self.server.typed
+            if typed.at > last.get(str(typed.channel.id), typed.at) + ON_ITS_WAY
+        }
         return sorted(left)
 
     def late(self) -> Sequence[str]:

@@ -77,7 +77,9 @@ class Points:
     async def _claimed(self, name: str) -> Said:
         async with self.stores.locked("messages"):
             said = self._say(name)
-            claimed = "SELECT count(*) FROM events e JOIN turns t ON t.id = e.turn_id WHERE payload->>'message_id' = %s AND t.step = 0"
+            claimed = (
+                "SELECT count(*) FROM events e JOIN turns t ON t.id = e.turn_id WHERE payload->>'message_id' = %s AND t.step = 0"
+            )
             await until(lambda: self._count(claimed, said.id), PATIENCE)
             await self.crew.kill_all()
         return said

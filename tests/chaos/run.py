@@ -33,7 +33,7 @@ from tests.chaos.schedule import CRASHES, KINDS, Kind, schedule
 from tests.chaos.slack_stage import slack_stage
 from tests.chaos.snapshots import Kept, Seen
 from tests.chaos.stage import Stage
-from tests.chaos.stores import Stores, left_behind, stores_of
+from tests.chaos.stores import left_behind, stores_of
 from tests.folders import remove
 from tests.servers.model import ScriptedModel
 from tests.waiting import until
@@ -99,8 +99,7 @@ class Report:
             "faults": f"{len(self.episodes)} ({sum(one.fault.kind in CRASHES for one in self.episodes)} crashes of PostgreSQL)",
             "lost": lost, "doubled": doubled, "out of order": counts.get("out of order", 0),
             "anything else wrong": len(self.findings) - lost - doubled - counts.get("out of order", 0),
-            "wait p50 / p99 / max outside the faults": "{:.1f} / {:.1f} / {:.1f} s".format(
-                figures.percentile(waits, 0.5), figures.percentile(waits, 0.99), max(waits, default=0.0)),
+            "wait p50 / p99 / max outside the faults": f"{figures.percentile(waits, 0.5):.1f} / {figures.percentile(waits, 0.99):.1f} / {max(waits, default=0.0):.1f} s",
             "recovery after SIGKILL to the first answer p50 / max": f"{figures.percentile(firsts, 0.5):.1f} / {max(firsts, default=0.0):.1f} s",
             "... to the last of those who waited p50 / max": f"{figures.percentile(lasts, 0.5):.1f} / {max(lasts, default=0.0):.1f} s",
             "memory first / last / growth": "{:.0f} / {:.0f} MB / {}".format(
@@ -141,7 +140,7 @@ async def _run(plan: Plan, stage: Stage, brain: Brain, crew: Crew, data: Path, p
         await asyncio.wait({watching})
     kept = await stores.kept()
     wrong = await crew.stop()
-    left = {"processes that ended wrongly": tuple([*crew.ended, *wrong]), **left_behind(data)}
+    left = {"processes that ended wrongly": (*crew.ended, *wrong), **left_behind(data)}
     kept = replace(kept, leftovers={**kept.leftovers, **left})
     seen = Seen(tuple(stage.said()), tuple(stage.shown()), tuple(stage.typing()), frozenset(points.erased))
     return Report(plan, seen, kept, faults.episodes, audit(seen, kept), seconds, memory, crew.ended, crew.lines)

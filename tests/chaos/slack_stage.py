@@ -85,7 +85,12 @@ class SlackStage:
 
     def shown(self) -> Sequence[Shown]:
         return [
-            Shown(message.ts, f"{channel.id}:{message.thread_ts}" if message.thread_ts else channel.id, message.shown, message.made_at)
+            Shown(
+                message.ts,
+                f"{channel.id}:{message.thread_ts}" if message.thread_ts else channel.id,
+                message.shown,
+                message.made_at,
+            )
             for channel in [*(person.dm for person in self._people.values()), *self._channels.values()]
             for message in self.server.messages(channel, bot=True)
         ]

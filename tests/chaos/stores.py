@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -132,7 +131,9 @@ class Stores:
             for name, statement in _LEFT.items():
                 found = await (await connection.execute(statement.encode())).fetchall()
                 left[name] = tuple(str(next(iter(row.values()))) for row in found)
-            left["Redis keys"] = tuple(await self._strays({row["id"] for row in await (await connection.execute("SELECT id FROM agents")).fetchall()}))
+            left["Redis keys"] = tuple(
+                await self._strays({row["id"] for row in await (await connection.execute("SELECT id FROM agents")).fetchall()})
+            )
             return Kept(
                 events=await every(Event, """SELECT e.id, agent_id AS agent, seq, external_id AS where, status,
                     coalesce(payload->>'message_id', '') AS message_id, turn_id AS turn FROM events e JOIN places p ON p.id = place_id"""),
@@ -183,5 +184,3 @@ def kill(pid: int, how: signal.Signals = signal.SIGKILL) -> None:
 async def ended(pid: int) -> None:
     """Until a process is no more."""
     await until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, timeout=PATIENCE)
-
-
