@@ -86,26 +86,38 @@ class Report:
         return not self.findings and (grown is None or grown < GROWTH)
 
     def __str__(self) -> str:
-        outages = [(episode.began, episode.ended) for episode in self.episodes]
-        waits = figures.waits(self.seen, outages)
-        back = [figures.recovery(self.seen, one.began) for one in self.episodes if one.fault.kind in ("kill", "kill_at")]
-        firsts, lasts = [one.first for one in back if one], [one.last for one in back if one]
-        counts = tally(self.findings)
-        grown = figures.growth(self.memory, SETTLED)
+        return "\n".join(f"{name:<55} {value}" for name, value in self.table().items())
+
+    def table(self) -> dict[str, str]:
+        """The figures by their names."""
+        plan, counts = self.plan, tally(self.findings)
+        crashes = sum(one.fault.kind in CRASHES for one in self.episodes)
         lost, doubled = (sum(number for kind, number in counts.items() if word in kind) for word in ("lost", "doubled"))
-        table = {
-            "platform, processes, people, seed": f"{self.plan.platform}, {self.plan.processes}, {self.plan.people}, {self.plan.seed}",
+        disorder = counts.get("out of order", 0)
+        waits = figures.waits(self.seen, [(one.began, one.ended) for one in self.episodes])
+        back = [figures.recovery(self.seen, one.began) for one in self.episodes if one.fault.kind in ("kill", "kill_at")]
+        grown = figures.growth(self.memory, SETTLED)
+        sizes = [mb for _, mb in self.memory] or [0.0]
+        return {
+            "platform, processes, people, seed": f"{plan.platform}, {plan.processes}, {plan.people}, {plan.seed}",
             "messages": f"{len(self.seen.said)} in {self.seconds:.0f} s",
-            "faults": f"{len(self.episodes)} ({sum(one.fault.kind in CRASHES for one in self.episodes)} crashes of PostgreSQL)",
-            "lost": lost, "doubled": doubled, "out of order": counts.get("out of order", 0),
-            "anything else wrong": len(self.findings) - lost - doubled - counts.get("out of order", 0),
-            "wait p50 / p99 / max outside the faults": f"{figures.percentile(waits, 0.5):.1f} / {figures.percentile(waits, 0.99):.1f} / {max(waits, default=0.0):.1f} s",
-            "recovery after SIGKILL to the first answer p50 / max": f"{figures.percentile(firsts, 0.5):.1f} / {max(firsts, default=0.0):.1f} s",
-            "... to the last of those who waited p50 / max": f"{figures.percentile(lasts, 0.5):.1f} / {max(lasts, default=0.0):.1f} s",
-            "memory first / last / growth": "{:.0f} / {:.0f} MB / {}".format(
-                self.memory[0][1] if self.memory else 0, self.memory[-1][1] if self.memory else 0, "-" if grown is None else f"{grown:.1%}"),
-        }  # fmt: skip
-        return "\n".join(f"{name:<55} {value}" for name, value in table.items())
+            "faults": f"{len(self.episodes)} ({crashes} crashes of PostgreSQL)",
+            "lost": str(lost),
+            "doubled": str(doubled),
+            "out of order": str(disorder),
+            "anything else wrong": str(len(self.findings) - lost - doubled - disorder),
+            "wait p50 / p99 / max outside the faults": _spread(waits, 0.5, 0.99),
+            "recovery after SIGKILL to the first answer p50 / max": _spread([one.first for one in back if one], 0.5),
+            "... to the last of those who waited p50 / max": _spread([one.last for one in back if one], 0.5),
+            "memory first / most / last": f"{sizes[0]:.0f} / {max(sizes):.0f} / {sizes[-1]:.0f} MB",
+            "memory growth after ten minutes": "(did not run so long)" if grown is None else f"{grown:.1%}",
+        }
+
+
+def _spread(seconds: Sequence[float], *shares: float) -> str:
+    """Some percentiles and the largest."""
+    parts = [*(figures.percentile(seconds, share) for share in shares), max(seconds, default=0.0)]
+    return " / ".join(f"{part:.1f}" for part in parts) + " s"
 
 
 async def run(plan: Plan, *, tell: bool = False) -> Report:
