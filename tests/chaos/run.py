@@ -122,9 +122,9 @@ def _spread(seconds: Sequence[float], *shares: float) -> str:
 
 async def run(plan: Plan, *, tell: bool = False) -> Report:
     """The whole of it. `tell`: print each fault when it is over."""
-    with _folder(own="disk_full" in plan.kinds and plan.faults > 0) as top:
+    with data_folder(own="disk_full" in plan.kinds and plan.faults > 0) as top:
         brain = Brain(plan.seed)
-        async with STAGES[plan.platform]() as stage, _model(brain) as model:
+        async with STAGES[plan.platform]() as stage, scripted(brain) as model:
             people = names(plan.people)
             for name in people:
                 stage.join(name)
@@ -184,7 +184,7 @@ async def _watch(crew: Crew, began: float, memory: list[tuple[float, float]]) ->
 
 
 @asynccontextmanager
-async def _model(brain: Brain) -> AsyncIterator[ScriptedModel]:
+async def scripted(brain: Brain) -> AsyncIterator[ScriptedModel]:
     async with ScriptedModel(policy=brain) as model:
         forgetting = asyncio.create_task(forgetful(model))
         try:
@@ -195,7 +195,7 @@ async def _model(brain: Brain) -> AsyncIterator[ScriptedModel]:
 
 
 @contextmanager
-def _folder(*, own: bool) -> Iterator[Path]:
+def data_folder(*, own: bool = False) -> Iterator[Path]:
     """A folder for the data, on a file system of its own if that is asked for."""
     top = Path(tempfile.mkdtemp(prefix="ks-chaos-"))
     top.chmod(0o711)  # the servers inside may run under an account of their own
