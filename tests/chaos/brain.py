@@ -41,16 +41,18 @@ class Brain:
         self._hanging.clear()
 
     def catch(self, wanted: Callable[[Request], bool]) -> Gate:
-        """Keeps the next request that is wanted waiting; `reached` tells that it came."""
-        gate = Gate(Reset(after=True))
+        """Keeps the next request that is wanted waiting; `reached` tells that it came, `release` lets it be answered."""
+        gate = Gate()
         self._caught.append((wanted, gate))
         return gate
 
     def __call__(self, request: Request) -> Step:
         for one in self._caught:
-            if one[0](request):
+            wanted, gate = one
+            if wanted(request):
                 self._caught.remove(one)
-                return one[1]
+                gate.step = self._answer(request)
+                return gate
         match self._mode:
             case "failing":
                 return Status(500)

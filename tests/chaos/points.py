@@ -1,6 +1,6 @@
 """kill -9 of every process of the bot at a named point of one turn, seen from outside: by the database, the model or the platform.
 
-accepted         the event is in the inbox, nobody may claim it
+accepted         the event is in the inbox, and no turn has it
 claimed          a turn runs, its first step is held up
 appended         the model is asked, so the words are stored
 between_calls    the model is asked a second time, after calls
@@ -36,6 +36,11 @@ LONG = "it was a long story about the sea and the garden " * 120
 MOST = 40
 """Long messages after which the context has to have been flushed."""
 ERASE = "memory forget everything yes"
+TRIES = 10
+_EVENT = "SELECT count(*) FROM events WHERE payload->>'message_id' = %s"
+# A step of a turn appends to its conversation; a claim only refers to it.
+_CONVERSATION = """SELECT c.id FROM conversations c JOIN identities i ON i.agent_id = c.agent_id
+                   WHERE lower(i.display_name) = lower(%s) FOR NO KEY UPDATE OF c"""
 
 
 @dataclass(slots=True)
@@ -68,19 +73,22 @@ class Points:
         return self.stage.say(name, "direct", f"{name}-{number}", text)
 
     async def _accepted(self, name: str) -> Said:
-        async with self.stores.locked("turns"):
-            said = self._say(name)
-            await until(lambda: self._count("SELECT count(*) FROM events WHERE payload->>'message_id' = %s", said.id), PATIENCE)
+        for number in range(1, TRIES):
+            said = self._say(name, number=number)
+            await until(lambda: self._count(_EVENT, said.id), PATIENCE)  # noqa: B023
             await self.crew.kill_all()
-        return said
+            if await self._count(f"{_EVENT} AND turn_id IS NULL", said.id):
+                return said
+            await self.crew.start()  # it was claimed already
+            await self.stage.answered(said, PATIENCE)
+        raise AssertionError(f"{TRIES} messages of {name}, and each was claimed at once")
 
     async def _claimed(self, name: str) -> Said:
-        async with self.stores.locked("messages"):
-            said = self._say(name)
-            claimed = (
-                "SELECT count(*) FROM events e JOIN turns t ON t.id = e.turn_id WHERE payload->>'message_id' = %s AND t.step = 0"
-            )
-            await until(lambda: self._count(claimed, said.id), PATIENCE)
+        await self._known(name)
+        async with self.stores.holding(_CONVERSATION, name) as held_up:
+            said = self._say(name, number=2)
+            await until(held_up, PATIENCE)
+            assert await self._count(f"{_EVENT} AND turn_id IS NOT NULL", said.id)
             await self.crew.kill_all()
         return said
 
@@ -110,10 +118,12 @@ class Points:
         raise AssertionError(f"{MOST} long messages of {name}, and no flush")
 
     async def _model_answered(self, name: str) -> Said:
-        async with self.stores.locked("outbox"):
-            said = self._say(name)
-            await until(lambda: said.token in self.brain.answered, PATIENCE)
-            await until(lambda: self._in_step(said), PATIENCE)
+        gate = self.brain.catch(lambda request: asks_about(request, f"{name}-1"))
+        said = self._say(name)
+        await until(gate.reached.is_set, PATIENCE)
+        async with self.stores.holding(_CONVERSATION, name) as held_up:
+            gate.release()
+            await until(held_up, PATIENCE)
             await self.crew.kill_all()
         return said
 
@@ -133,35 +143,30 @@ class Points:
         return said
 
     async def _erasing(self, name: str) -> Said:
-        said = self._say(name)
-        assert await self.stage.answered(said, PATIENCE), f"no answer to {said.token} before an erasure"
-        async with self.stores.locked("erasures"):
+        said = await self._known(name)
+        async with self.stores.holding("LOCK TABLE erasures IN EXCLUSIVE MODE") as held_up:
             asking = asyncio.ensure_future(self.stage.command(name, ERASE))
-            await until(lambda: self.stores.waited_for("erasures"), PATIENCE)
+            await until(held_up, PATIENCE)
             await self.crew.kill_all()
             asking.cancel()
             await asyncio.wait({asking})
         return said
 
     async def _erase_again(self, name: str) -> None:
-        answer = await self.stage.command(name, ERASE)
-        assert answer, f"no answer to {name} who asks to be erased"
+        assert await self.stage.command(name, ERASE), f"no answer to {name} who asks to be erased"
         self.erased.add(name)
+
+    async def _known(self, name: str) -> Said:
+        """They have spoken before, so that there is a conversation."""
+        said = self._say(name)
+        assert await self.stage.answered(said, PATIENCE), f"no answer to {said.token}"
+        await until(lambda: self._count(f"{_EVENT} AND status = 1", said.id), PATIENCE)
+        return said
 
     async def _count(self, statement: str, *arguments: object) -> int:
         with suppress(psycopg.OperationalError):
             return int(await self.stores.one(statement, *arguments))
         return 0
-
-    async def _in_step(self, said: Said) -> bool:
-        """Whether a step of the person's agent is open: its row is locked, and the outbox waited for."""
-        statement = """SELECT count(*) FROM agents WHERE id = (SELECT agent_id FROM events WHERE payload->>'message_id' = %s)"""
-        async with self.stores.owner() as connection, connection.transaction():
-            whole = await (await connection.execute(statement.encode(), (said.id,))).fetchone()
-            free = await (await connection.execute(
-                b"SELECT id FROM agents WHERE id = (SELECT agent_id FROM events WHERE payload->>'message_id' = %s) FOR UPDATE SKIP LOCKED",
-                (said.id,))).fetchone()  # fmt: skip
-        return bool(whole and next(iter(whole.values()))) and free is None and await self.stores.waited_for("outbox")
 
 
 def asks_about(request: Request, token: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,15 +101,18 @@ class Stores:
         return next(iter(rows[0].values())) if rows else None
 
     @asynccontextmanager
-    async def locked(self, table: str) -> AsyncIterator[None]:
-        """Nobody writes into the table inside the block; who wants to, waits."""
+    async def holding(self, statement: str, *arguments: object) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
+        """What the statement locks stays locked inside the block. Gives a question: whether somebody is held up by it."""
         async with self.owner() as connection, connection.transaction():
-            await connection.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE".encode())
-            yield
+            await connection.execute(statement.encode(), arguments)
+            holder = connection.info.backend_pid
 
-    async def waited_for(self, table: str) -> bool:
-        """Whether somebody waits for a lock on the table."""
-        return bool(await self.one("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s)", table))
+            async def held_up() -> bool:
+                return bool(
+                    await self.one("SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", holder)
+                )
+
+            yield held_up
 
     async def at_rest(self) -> bool:
         with suppress(psycopg.OperationalError):
