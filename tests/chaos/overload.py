@@ -34,7 +34,7 @@ TURNS, TAKES = 8, 0.5
 """Turns at once, and seconds that the model takes."""
 TIMES = 10
 """How many times more messages arrive than turns can be run."""
-FLOOD = 30
+FLOOD = 20
 """The messages of the one who floods, in turns that are full of them."""
 CALM = 0.5
 """The share of what the bot can serve that the others take meanwhile."""
@@ -96,11 +96,12 @@ class _Overload:
         self._deepest, self._asked, self._most = 0, 0, 0.0
 
     async def run(self) -> Overloaded:
-        await self._once(self._people[0])  # loads the embedder
+        await self._once(self._people[0])
+        await self._rest()  # the embedder is loaded by now
         before = max(self._crew.memory())
         beside = [asyncio.create_task(self._watch()), asyncio.create_task(self._commands())]
         stormed = await self._storm()
-        drained = await self._rest()
+        await self._rest()
         for task in beside:
             task.cancel()
         await asyncio.wait(beside)
@@ -109,7 +110,7 @@ class _Overload:
         await self._rest()
         findings = audit(self._seen(), await self._stores.kept())
         return Overloaded(
-            len(stormed), self._means(stormed), self._deepest, drained, (before, self._most), self._stage.late(), self._asked, afterwards,
+            len(stormed), self._means(stormed), self._deepest, self._drained(stormed), (before, self._most), self._stage.late(), self._asked, afterwards,
             self._waits(calm), max(self._waits(flood)), findings,
         )  # fmt: skip
 
@@ -146,11 +147,9 @@ class _Overload:
         calm = [self._chance.choice(others) for _ in range(round(TURNS / TAKES * CALM * seconds))]
         return await self._at_times(calm, seconds), flood
 
-    async def _rest(self) -> float:
-        """Until nothing waits; how long that took."""
-        began = time.monotonic()
+    async def _rest(self) -> None:
+        """Until nothing waits."""
         await until(self._stores.at_rest, timeout=PATIENCE, every=0.2)
-        return time.monotonic() - began
 
     async def _watch(self) -> None:
         while True:
@@ -167,6 +166,11 @@ class _Overload:
 
     def _seen(self) -> Seen:
         return Seen(tuple(self._stage.said()), tuple(self._stage.shown()), tuple(self._stage.typing()))
+
+    def _drained(self, said: Sequence[Said]) -> float:
+        """Seconds from the last message to the last answer."""
+        found = figures.answered_at(self._seen())
+        return max(found[one.token] for one in said) - said[-1].at
 
     def _waits(self, said: Sequence[Said]) -> list[float]:
         return figures.waits(replace(self._seen(), said=tuple(said)))

@@ -67,14 +67,21 @@ class Load:
     patience: float = 120.0
     unanswered: list[Said] = field(default_factory=list)
 
+    async def greet(self) -> None:
+        """Everybody writes a first direct message and has it answered. Discord shows nobody the direct messages of strangers: a first one
+        that is written while no process listens could never be caught up."""
+        first = [self.stage.say(name, "direct", f"{name}-1", "hello") for name in self.people]
+        answered = await asyncio.gather(*(self.stage.answered(said, self.patience) for said in first))
+        self.unanswered += [said for said, known in zip(first, answered, strict=True) if not known]
+
     async def run(self) -> None:
-        """Until the pace ends."""
+        """Until the pace ends; after `greet`."""
         async with asyncio.TaskGroup() as group:
             for number, name in enumerate(self.people):
                 group.create_task(self._talk(name, random.Random(f"{self.seed} {number}")))
 
     async def _talk(self, name: str, chance: random.Random) -> None:
-        number = 0
+        number = 1
         while True:
             await asyncio.sleep(chance.random() * THINKING)
             count = await self.pace.take(chance.randint(1, BURST))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
 import subprocess
 import sys
@@ -85,6 +86,13 @@ class Report:
         grown = figures.growth(self.memory, SETTLED)
         return not self.findings and (grown is None or grown < GROWTH)
 
+    def during(self, token: str) -> str:
+        """Which faults went on between the sending of a message and its answer, or the end."""
+        at = next((said.at for said in self.seen.said if said.token == token), math.inf)
+        until = figures.answered_at(self.seen).get(token, at)
+        struck = [one for one in self.episodes if one.began <= until and at <= one.ended]
+        return f", sent during {'; '.join(map(str, struck))}" if struck else ""
+
     def __str__(self) -> str:
         return "\n".join(f"{name:<55} {value}" for name, value in self.table().items())
 
@@ -139,9 +147,11 @@ async def _run(plan: Plan, stage: Stage, brain: Brain, crew: Crew, data: Path, p
     pace = Pace()
     began, memory = time.monotonic(), []  # type: tuple[float, list[tuple[float, float]]]
     watching = asyncio.create_task(_watch(crew, began, memory))
+    load = Load(stage, pace, people, plan.seed)
     try:
+        await load.greet()
         async with asyncio.TaskGroup() as group:
-            group.create_task(Load(stage, pace, people, plan.seed).run())
+            group.create_task(load.run())
             await _paced(plan, faults, pace, began, tell=tell)
             await pace.end()
         seconds = time.monotonic() - began
@@ -161,7 +171,7 @@ async def _run(plan: Plan, stage: Stage, brain: Brain, crew: Crew, data: Path, p
 async def _paced(plan: Plan, faults: Faults, pace: Pace, began: float, *, tell: bool) -> None:
     """Faults and messages in step: a fault begins when its share of the messages was sent, and the next share is sent during it."""
     todo = schedule(plan.seed, plan.faults, plan.processes, plan.kinds)
-    total = 10**9 if plan.minutes else plan.messages
+    total = 10**9 if plan.minutes else max(0, plan.messages - plan.people)
     share = total // (len(todo) + 1)
     await pace.allow(total - share * len(todo))
     for fault in todo:
@@ -232,7 +242,7 @@ async def main() -> int:
     """Returns 1 when something is wrong."""
     report = await run(arguments(), tell=True)
     for finding in report.findings:
-        print(finding)
+        print(f"{finding}{report.during(finding.subject)}")
     print(report)
     return 0 if report.well else 1
 
