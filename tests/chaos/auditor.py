@@ -138,7 +138,7 @@ class _Audit:
     def _ordered(self, said: Sequence[Said], what: str, of: Callable[[Said], Any]) -> Iterator[Finding]:
         known = [(one, order) for one in said if (order := of(one)) is not None]
         for (earlier, first), (later, second) in zip(known, known[1:], strict=False):
-            if second < first:
+            if second < first and (earlier.handed is None or earlier.handed <= later.at):
                 yield Finding("out of order", later.token, f"{what} before {earlier.token}")
 
     def _taken(self, said: Said) -> int | None:

@@ -69,7 +69,7 @@ class DiscordStage:
             if message.interaction is None
         ]
 
-    def typing(self) -> Sequence[str]:
+    def typing(self, killed_at: float) -> Sequence[str]:
         last = {shown.where: shown.at for shown in sorted(self.shown(), key=lambda shown: shown.at)}
         left = {
             str(typed.channel.id)

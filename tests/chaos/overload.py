@@ -110,8 +110,8 @@ class _Overload:
         await self._rest()
         findings = audit(self._seen(), await self._stores.kept())
         return Overloaded(
-            len(stormed), self._means(stormed), self._deepest, self._drained(stormed), (before, self._most), self._stage.late(), self._asked, afterwards,
-            self._waits(calm), max(self._waits(flood)), findings,
+            len(stormed), self._means(stormed), self._deepest, self._drained(stormed), (before, self._most), self._stage.late(), self._asked,
+            afterwards, self._waits(calm), max(self._waits(flood)), findings,
         )  # fmt: skip
 
     def _say(self, name: str) -> Said:
@@ -165,7 +165,7 @@ class _Overload:
             await asyncio.sleep(0.5)
 
     def _seen(self) -> Seen:
-        return Seen(tuple(self._stage.said()), tuple(self._stage.shown()), tuple(self._stage.typing()))
+        return Seen(tuple(self._stage.said()), tuple(self._stage.shown()), tuple(self._stage.typing(0.0)))
 
     def _drained(self, said: Sequence[Said]) -> float:
         """Seconds from the last message to the last answer."""

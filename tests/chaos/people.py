@@ -16,6 +16,8 @@ BURST = 3
 PLACES: tuple[Where, ...] = ("direct", "direct", "direct", "channel", "thread")
 THINKING = 0.5
 """The most seconds between an answer and the next message."""
+TYPING = 0.2
+"""The most seconds between two messages of a burst."""
 REMEMBERED = 0.1
 """The share of messages that ask to be remembered."""
 
@@ -88,7 +90,8 @@ class Load:
             if not count:
                 return
             where = chance.choice(PLACES)
-            for _ in range(count):
+            for more in range(count):
+                await asyncio.sleep(chance.random() * TYPING if more else 0.0)
                 number += 1
                 said = self.stage.say(name, where, f"{name}-{number}", words(chance))
             if not await self.stage.answered(said, self.patience):

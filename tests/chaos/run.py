@@ -30,7 +30,7 @@ from tests.chaos.discord_stage import discord_stage
 from tests.chaos.faults import Episode, Faults
 from tests.chaos.people import Load, Pace, names
 from tests.chaos.points import Points
-from tests.chaos.schedule import CRASHES, KINDS, Kind, schedule
+from tests.chaos.schedule import CRASHES, KILLS, KINDS, Kind, schedule
 from tests.chaos.slack_stage import slack_stage
 from tests.chaos.snapshots import Kept, Seen
 from tests.chaos.stage import Stage
@@ -103,7 +103,7 @@ class Report:
         lost, doubled = (sum(number for kind, number in counts.items() if word in kind) for word in ("lost", "doubled"))
         disorder = counts.get("out of order", 0)
         waits = figures.waits(self.seen, [(one.began, one.ended) for one in self.episodes])
-        back = [figures.recovery(self.seen, one.began) for one in self.episodes if one.fault.kind in ("kill", "kill_at")]
+        back = [figures.recovery(self.seen, one.began) for one in self.episodes if one.fault.kind in KILLS]
         grown = figures.growth(self.memory, SETTLED)
         sizes = [mb for _, mb in self.memory] or [0.0]
         return {
@@ -164,7 +164,8 @@ async def _run(plan: Plan, stage: Stage, brain: Brain, crew: Crew, data: Path, p
     wrong = await crew.stop()
     left = {"processes that ended wrongly": (*crew.ended, *wrong), **left_behind(data)}
     kept = replace(kept, leftovers={**kept.leftovers, **left})
-    seen = Seen(tuple(stage.said()), tuple(stage.shown()), tuple(stage.typing()), frozenset(points.erased))
+    killed_at = max((one.ended for one in faults.episodes if one.fault.kind in KILLS), default=0.0)
+    seen = Seen(tuple(stage.said()), tuple(stage.shown()), tuple(stage.typing(killed_at)), frozenset(points.erased))
     return Report(plan, seen, kept, faults.episodes, audit(seen, kept), seconds, memory, crew.ended, crew.lines)
 
 

@@ -31,6 +31,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 POINTS: tuple[Point, ...] = get_args(Point)
 CRASHES: frozenset[Kind] = frozenset({"postgres_quit", "postgres_kill", "backend_kill"})
 """What takes PostgreSQL down without a goodbye."""
+KILLS: frozenset[Kind] = frozenset({"kill", "kill_at"})
+"""What ends a process of the bot."""
 LASTING: dict[Kind, tuple[float, float]] = {
     "freeze": (1.0, 12.0), "model_error": (0.5, 4.0), "model_hang": (1.0, 6.0), "model_reset": (0.5, 3.0), "disk_full": (1.0, 4.0),
 }  # fmt: skip

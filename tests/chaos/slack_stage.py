@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from bot.runtime import APOLOGY
@@ -13,7 +15,7 @@ from tests.chaos.stage import NEVER, Where, group_of
 from tests.scenarios.slack_bot import POST, Bot, slack_server
 from tests.servers.discord.faults import Hold
 from tests.servers.model import ScriptedModel
-from tests.servers.slack import ApiCall, Channel, Message, Person, SlackServer
+from tests.servers.slack import ApiCall, Channel, Delivery, Message, Person, SlackServer
 
 RETRIES = (0.0, 5.0, 25.0, 60.0)
 """Slack's own are at once, after 1 and after 5 minutes; the outages of a run are as much shorter."""
@@ -75,11 +77,11 @@ class SlackStage:
         return True
 
     def said(self) -> Sequence[Said]:
-        told: defaultdict[str, list[bool]] = defaultdict(list)
+        told: defaultdict[str, list[Delivery]] = defaultdict(list)
         for delivery in self.server.deliveries:
-            told[str(delivery.event.get("ts"))].append(delivery.given_up and not delivery.acknowledged.is_set())
+            told[str(delivery.event.get("ts"))].append(delivery)
         return [
-            Said(said.token, said.where, said.id, said.at, accepted=not all(told[said.id]))
+            replace(said, accepted=not all(map(_given_up, told[said.id])), handed=max(map(_taken_at, told[said.id]), default=math.inf))
             for said, _ in self._sent.values()
         ]  # fmt: skip
 
@@ -95,8 +97,10 @@ class SlackStage:
             for message in self.server.messages(channel, bot=True)
         ]
 
-    def typing(self) -> Sequence[str]:
-        return [f"{channel}:{thread}" for channel, thread in self.server.statuses]
+    def typing(self, killed_at: float) -> Sequence[str]:
+        """Slack takes away what a killed process left, after two minutes."""
+        at = {(call.channel.id, call.thread_ts): call.at for call in self.server.status_log}
+        return [f"{channel}:{thread}" for channel, thread in self.server.statuses if at[channel, thread] > killed_at]
 
     def late(self) -> Sequence[str]:
         limit = self.server.ack_timeout
@@ -116,6 +120,15 @@ class SlackStage:
 
     def hold_answer(self, token: str) -> None:
         self.server.faults.add(POST, NEVER, where=_posts(token))
+
+
+def _given_up(delivery: Delivery) -> bool:
+    return delivery.given_up and not delivery.acknowledged.is_set()
+
+
+def _taken_at(delivery: Delivery) -> float:
+    """When it was acknowledged first; a mention comes as two events, and either may be the one that is taken."""
+    return min((attempt.acknowledged_at for attempt in delivery.attempts if attempt.acknowledged_at), default=math.inf)
 
 
 def _posts(token: str):  # type: ignore[no-untyped-def]

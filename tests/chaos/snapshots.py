@@ -28,6 +28,8 @@ class Said:
     """A message that somebody sent; `where` is the place that its answer belongs in, as the bot's `places.external_id` has it.
 
     `at` is on the monotonic clock. `accepted`: the platform handed it over, or still may; one that it gave up is nobody's fault.
+    `handed`: when the platform knew that it was taken, on the same clock. One that was sent before that may be taken before it: two
+    connections keep no order. None: the platform keeps the order itself.
     """
 
     token: str
@@ -35,6 +37,7 @@ class Said:
     id: str
     at: float
     accepted: bool = True
+    handed: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

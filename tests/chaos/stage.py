@@ -51,8 +51,8 @@ class Stage(Protocol):
         """Everything that the bot posted and that stands."""
         ...
 
-    def typing(self) -> Sequence[str]:
-        """Where a sign that the bot is at work stands although its last answer was given."""
+    def typing(self, killed_at: float) -> Sequence[str]:
+        """Where a sign that the bot is at work stands although its last answer was given; not what a killed process left."""
         ...
 
     def late(self) -> Sequence[str]:

@@ -151,6 +151,13 @@ def test_what_the_platform_never_handed_over_is_nobodys_fault() -> None:
     assert "P0-2" not in {finding.subject for finding in audit(seen, kept)}
 
 
+@pytest.mark.parametrize(("handed", "wrong"), [(None, True), (1.5, True), (2.5, False)])
+def test_an_order_is_owed_only_where_the_platform_knew_that_the_earlier_one_was_taken(handed: float | None, wrong: bool) -> None:
+    world = changed(well(), "said", at(0, handed=handed))
+    world = changed(changed(world, "events", at(0, seq=2)), "events", at(1, seq=1))
+    assert ("out of order" in tally(audit(*world))) is wrong
+
+
 def test_findings_are_counted_by_their_kind() -> None:
     found = audit(*lost_with_its_turn(well()))
     assert tally(found) == {"words lost": 1, "lost": 1}
