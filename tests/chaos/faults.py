@@ -15,7 +15,8 @@ from tests.chaos.crew import Crew
 from tests.chaos.points import Points
 from tests.chaos.schedule import Fault, Kind
 from tests.chaos.stage import Stage
-from tests.chaos.stores import Stores, ended, kill
+from tests.chaos.stores import PATIENCE, Stores, ended, kill
+from tests.waiting import until
 
 LOST_ANSWERS = 5
 """Posts in a row whose answer is lost."""
@@ -85,8 +86,8 @@ class Faults:
         await ended(postmaster)
 
     async def _backend_kill(self, fault: Fault) -> None:
-        backends = self.stores.backends()
-        victim = random.Random(fault.number).choice(backends)
+        await until(self.stores.backends, timeout=PATIENCE)
+        victim = random.Random(fault.number).choice(self.stores.backends())
         kill(victim)
         await ended(victim)
 

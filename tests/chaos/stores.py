@@ -58,8 +58,12 @@ class Stores:
 
     def backends(self) -> list[int]:
         """The processes of PostgreSQL that serve the bot."""
-        children = psutil.Process(self.postmaster()).children()
-        return sorted(child.pid for child in children if "keepsake_bot" in " ".join(child.cmdline()))
+        found = []
+        for child in psutil.Process(self.postmaster()).children():
+            with suppress(psutil.NoSuchProcess):
+                if "keepsake_bot" in " ".join(child.cmdline()):
+                    found.append(child.pid)
+        return sorted(found)
 
     def redis(self) -> int:
         return int((self.data / "redis" / "redis.pid").read_text())
@@ -186,4 +190,11 @@ def kill(pid: int, how: signal.Signals = signal.SIGKILL) -> None:
 
 async def ended(pid: int) -> None:
     """Until a process is no more."""
-    await until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, timeout=PATIENCE)
+    await until(lambda: not _lives(pid), timeout=PATIENCE)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
