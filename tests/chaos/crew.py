@@ -45,13 +45,19 @@ class Crew:
     async def _started(self, bot: RunningBot) -> None:
         if not _runs(bot):
             await bot.start(listening=False)
-        await until(lambda: self._serves(bot), timeout=PATIENCE, every=0.1)
+        before = len(self.ended)
+        try:
+            await until(lambda: self._serves(bot), timeout=PATIENCE, every=0.1)
+        except TimeoutError:
+            raise AssertionError(
+                f"process {self._bots.index(bot)} does not serve: {self.ended[before:]}, {bot.lines[-5:]}"
+            ) from None
 
     async def _serves(self, bot: RunningBot) -> bool:
         """Whether it does; one that ended by itself is noted and started again, as a supervisor would."""
         if not _runs(bot):
             assert bot.process is not None
-            self.ended.append(f"process {self._bots.index(bot)} ended by itself with {bot.process.returncode}")
+            self.ended.append(f"process {self._bots.index(bot)} ended by itself with {bot.process.returncode}: {bot.lines[-1:]}")
             await bot.start(listening=False)
         with suppress(TimeoutError):
             async with asyncio.timeout(5):
