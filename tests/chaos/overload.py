@@ -101,7 +101,7 @@ class _Overload:
         before = max(self._crew.memory())
         beside = [asyncio.create_task(self._watch()), asyncio.create_task(self._commands())]
         stormed = await self._storm()
-        await self._rest()
+        await until(self._stores.answered, timeout=PATIENCE, every=0.2)
         for task in beside:
             task.cancel()
         await asyncio.wait(beside)

@@ -40,7 +40,7 @@ _LEFT = {
 }
 """What nothing should be found of at rest."""
 _AT_REST = """SELECT (SELECT count(*) FROM events WHERE status = 0) + (SELECT count(*) FROM agents WHERE wake)
-  + (SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')) + (SELECT count(*) FROM unembedded)
+  + (SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing'))
   + (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'failed', 'withdrawn')) AS left"""
 
 
@@ -118,10 +118,15 @@ class Stores:
 
             yield held_up
 
-    async def at_rest(self) -> bool:
+    async def answered(self) -> bool:
+        """Whether nothing waits for its turn or for sending."""
         with suppress(psycopg.OperationalError):
             return await self.one(_AT_REST) == 0
         return False
+
+    async def at_rest(self) -> bool:
+        """Whether nothing waits at all, for a vector neither."""
+        return await self.answered() and await self.one("SELECT count(*) FROM unembedded") == 0
 
     async def waiting(self) -> int:
         """How many events wait for their turn."""

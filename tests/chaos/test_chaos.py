@@ -13,7 +13,7 @@ from tests.chaos.schedule import CRASHES, POINTS, Kind
 CRASHING: tuple[Kind, ...] = (*("backend_kill",) * 5, "postgres_kill", "kill", "session_lost", "answer_lost")
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_nobody_is_forgotten_while_postgres_crashes_and_processes_are_killed() -> None:
     plan = Plan(processes=2, people=250, messages=600, faults=len(CRASHING), seed=7, kinds=CRASHING)
     report = await run(plan)
@@ -23,7 +23,7 @@ async def test_nobody_is_forgotten_while_postgres_crashes_and_processes_are_kill
     assert sum(one.fault.kind in CRASHES for one in report.episodes) >= 6
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_a_kill_at_any_point_of_a_turn_loses_and_doubles_nothing() -> None:
     plan = Plan(processes=1, people=30, messages=150, faults=len(POINTS), seed=3, kinds=("kill_at",))
     report = await run(plan)

@@ -11,7 +11,7 @@ DEADLINE = 3.0
 """Seconds in which one message has its answer once the storm is over, on a machine that does other things too."""
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_ten_times_too_much_is_answered_evenly_and_a_flood_slows_its_own_person_alone() -> None:
     overloaded = await overload("discord", people=60, seconds=4)
     assert not overloaded.findings, "\n".join(map(str, overloaded.findings))
