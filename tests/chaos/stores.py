@@ -126,7 +126,9 @@ class Stores:
 
     async def at_rest(self) -> bool:
         """Whether nothing waits at all, for a vector neither."""
-        return await self.answered() and await self.one("SELECT count(*) FROM unembedded") == 0
+        with suppress(psycopg.OperationalError):
+            return await self.answered() and await self.one("SELECT count(*) FROM unembedded") == 0
+        return False
 
     async def waiting(self) -> int:
         """How many events wait for their turn."""
