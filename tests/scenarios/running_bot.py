@@ -18,11 +18,12 @@ from tests.waiting import until
 
 @dataclass(slots=True)
 class RunningBot:
-    """One process; `chosen` and `listens` are its platform's."""
+    """One process; `chosen` and `listens` are its platform's. `arguments` stand behind `bot run`."""
 
     model: ScriptedModel
     data: Path
     settings: dict[str, str]
+    arguments: tuple[str, ...] = ()
     port: int = field(default_factory=unused_port)
     process: asyncio.subprocess.Process | None = None
     lines: list[str] = field(default_factory=list)
@@ -58,8 +59,8 @@ class RunningBot:
     async def start(self, *, listening: bool = True) -> None:
         """Start it, and wait until it takes events."""
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bot", "run", cwd=self.data.parent, env=self.environment(), stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, limit=2**22,
+            sys.executable, "-m", "bot", "run", *self.arguments, cwd=self.data.parent, env=self.environment(),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, limit=2**22,
         )  # fmt: skip
         self._reading = asyncio.create_task(self._read(self.process))
         if listening:
