@@ -18,11 +18,12 @@ from tests.waiting import until
 
 @dataclass(slots=True)
 class RunningBot:
-    """One process; `chosen` and `listens` are its platform's."""
+    """One process; `chosen` and `listens` are its platform's. `arguments` stand behind `bot run`."""
 
     model: ScriptedModel
     data: Path
     settings: dict[str, str]
+    arguments: tuple[str, ...] = ()
     port: int = field(default_factory=unused_port)
     process: asyncio.subprocess.Process | None = None
     lines: list[str] = field(default_factory=list)
@@ -67,6 +68,7 @@ class RunningBot:
             "-m",
             "bot",
             "run",
+            *self.arguments,
             cwd=self.data.parent,
             env=self.environment(),
             stdin=asyncio.subprocess.DEVNULL,
