@@ -7,12 +7,14 @@ DATA ?= data
 BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput search footprint erasure timers openers
 # Measured with the whole bot as a process, against a platform's local server: the round trip, and a soak of 2,000 people.
 PROCESSES ?= measure_discord measure_slack soak_discord
+# What the long chaos run does on each platform: `make soak SOAK="--minutes 60 --faults 0"` watches the memory for an hour.
+SOAK ?= --processes 3 --people 300 --messages 5000 --faults 100 --seed 7
 # The whole suite; `make test TESTS=tests/memory` runs a part of it.
 TESTS ?= tests
 # Tests mostly wait for processes, so three run at once even on two cores.
 WORKERS ?= $(shell test `getconf _NPROCESSORS_ONLN` -gt 3 && echo auto || echo 3)
 
-.PHONY: chat run setup test lint format bench docs lock clean help
+.PHONY: chat run setup test soak lint format bench docs lock clean help
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -42,6 +44,12 @@ $(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
 
 test: $(VENV)/.ready-dev ## run all tests
 	@$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+
+soak: $(VENV)/.ready-dev ## run the bot under load while everything it stands on is killed, and audit every message
+	@failed=; for platform in discord slack; do \
+	  echo; echo "== chaos on $$platform"; $(BIN)/python -m tests.chaos.run --platform $$platform $(SOAK) || failed=1; \
+	  echo; echo "== overload on $$platform"; $(BIN)/python -m tests.chaos.overload --platform $$platform || failed=1; \
+	done; test -z "$$failed"
 
 lint: $(VENV)/.ready-dev ## style, types, formatting
 	@$(BIN)/ruff check .

@@ -71,6 +71,8 @@ class SlackAdapter:
         self._workspaces = Workspaces(settings, self._clients, say, installed)
         self._ears: dict[str, Ears] = {}
         self._statuses = Statuses(self._write_status)
+        # In direct messages: under which message the status of a place stands now.
+        self._status_under: dict[str, str] = {}
         self._outbound = Outbound(self._workspaces, say, self._posted)
         self._streams = SlackStreams(self._outbound, self._recipient, count)
         self._inbound: Inbound | None = None
@@ -257,10 +259,14 @@ class SlackAdapter:
         return self._inbound.last_by.get(place, ("", ""))[1] or None if self._inbound is not None else None
 
     async def _write_status(self, place: str, status: str) -> bool:
-        """In a thread its own line, in direct messages that of the message that is being answered."""
+        """In a thread its own line, in direct messages that of the message that is being answered, also when more were written since."""
         channel, thread = parted(place)
         last = self._inbound.last_by.get(place, ("", ""))[0] if self._inbound is not None else ""
-        ts = thread or (last if channel.startswith("D") else "")
+        ts = thread or self._status_under.get(place) or (last if channel.startswith("D") else "")
+        if status and ts:
+            self._status_under[place] = ts
+        else:
+            self._status_under.pop(place, None)
         try:
             workspace = await self._workspaces.for_channel(channel) if ts else None
             if workspace is None:

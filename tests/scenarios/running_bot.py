@@ -18,11 +18,12 @@ from tests.waiting import until
 
 @dataclass(slots=True)
 class RunningBot:
-    """One process; `chosen` and `listens` are its platform's, `program` the module that is run."""
+    """One process; `chosen` and `listens` are its platform's. `program` is the module that is run, `arguments` follow its `run`."""
 
     model: ScriptedModel
     data: Path
     settings: dict[str, str]
+    arguments: tuple[str, ...] = ()
     port: int = field(default_factory=unused_port)
     program: str = "bot"
     process: asyncio.subprocess.Process | None = None
@@ -68,6 +69,7 @@ class RunningBot:
             "-m",
             self.program,
             "run",
+            *self.arguments,
             cwd=self.data.parent,
             env=self.environment(),
             stdin=asyncio.subprocess.DEVNULL,

@@ -98,6 +98,22 @@ async def test_twins_make_one_turn(world: World, order: str, bare: bool) -> None
     assert len(world.model.requests) == before + 2
 
 
+async def test_no_status_stays_when_they_wrote_more_while_the_bot_worked(world: World) -> None:
+    """It was cleared under the newest message, and stood under the one that it was set at."""
+    server, ada = world.server, world.ada
+    gate = Gate(reply("re: slowly"))
+    world.model.add(gate)
+    asked = ada.say(None, "slowly")
+    await server.until(lambda: server.status(ada.dm, asked.ts), 15, "a status")
+    more = ada.say(None, "and this")
+    await server.wait_settled()
+    gate.release()
+    await server.wait_for_message(ada.dm, after=asked, timeout=15)
+    await server.wait_for_message(ada.dm, after=more, timeout=15)
+    await until(lambda: not server.statuses, timeout=15)
+    assert server.status(ada.dm, asked.ts) == ""
+
+
 async def test_retries_make_no_turn_however_late(world: World) -> None:
     server, ada = world.server, world.ada
     await world.bot.exchange(ada.dm, lambda: ada.say(None, "once"), "re: once")

@@ -1,0 +1,256 @@
+"""A chaos run: the bot as several processes under load from hundreds of people, while a seeded schedule of faults goes on; then the audit.
+
+    python -m tests.chaos.run --platform discord --processes 3 --people 300 --messages 5000 --faults 100 --seed 7
+    python -m tests.chaos.run --minutes 60 --faults 0       # an hour of load: the memory may grow by 5 % after the first ten minutes
+
+The same seed gives the same faults in the same order, each when its share of the messages was sent. What is not done: the clock is not
+moved, as no setting of the bot takes a clock; and `disk_full` needs root, to put the data folder on a small file system of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.chaos import figures
+from tests.chaos.auditor import Finding, audit, tally
+from tests.chaos.brain import SUMMARISER, Brain, forgetful
+from tests.chaos.crew import Crew, crew_on
+from tests.chaos.discord_stage import discord_stage
+from tests.chaos.faults import Episode, Faults
+from tests.chaos.people import Load, Pace, names
+from tests.chaos.points import Points
+from tests.chaos.schedule import CRASHES, KILLS, KINDS, Kind, schedule
+from tests.chaos.slack_stage import slack_stage
+from tests.chaos.snapshots import Kept, Seen
+from tests.chaos.stage import Stage
+from tests.chaos.stores import left_behind, stores_of
+from tests.folders import remove
+from tests.servers.model import ScriptedModel
+from tests.waiting import until
+
+STAGES = {"discord": discord_stage, "slack": slack_stage}
+SETTLING = 180.0
+"""Seconds after the last message in which all has to come to rest."""
+SETTLED, GROWTH = 600.0, 0.05
+"""Seconds after which the memory of a process may grow by no more than this share."""
+DISK = "1g"
+"""The size of the data folder's own file system."""
+SETTINGS = {
+    "ENGINE__DEBOUNCE": "0.2",
+    "ENGINE__DEBOUNCE_CAP": "1",
+    "MODEL__TIMEOUT": "20",
+    "MODEL__SUMMARY": SUMMARISER,
+    "CONTEXT__BUDGET": "10000",
+    "LOG__FORMAT": "json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run does. With `minutes` the load goes on for so long instead of for so many messages."""
+
+    platform: str = "discord"
+    processes: int = 3
+    people: int = 300
+    messages: int = 5000
+    faults: int = 100
+    seed: int = 7
+    kinds: Sequence[Kind] = KINDS
+    minutes: float = 0.0
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run came to."""
+
+    plan: Plan
+    seen: Seen
+    kept: Kept
+    episodes: Sequence[Episode]
+    findings: list[Finding]
+    seconds: float
+    memory: list[tuple[float, float]] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong."""
+        grown = figures.growth(self.memory, SETTLED)
+        return not self.findings and (grown is None or grown < GROWTH)
+
+    def during(self, token: str) -> str:
+        """Which faults went on between the sending of a message and its answer, or the end."""
+        at = next((said.at for said in self.seen.said if said.token == token), math.inf)
+        until = figures.answered_at(self.seen).get(token, at)
+        struck = [one for one in self.episodes if one.began <= until and at <= one.ended]
+        return f", sent during {'; '.join(map(str, struck))}" if struck else ""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<55} {value}" for name, value in self.table().items())
+
+    def table(self) -> dict[str, str]:
+        """The figures by their names."""
+        plan, counts = self.plan, tally(self.findings)
+        crashes = sum(one.fault.kind in CRASHES for one in self.episodes)
+        lost, doubled = (sum(number for kind, number in counts.items() if word in kind) for word in ("lost", "doubled"))
+        disorder = counts.get("out of order", 0)
+        waits = figures.waits(self.seen, [(one.began, one.ended) for one in self.episodes])
+        back = [figures.recovery(self.seen, one.began) for one in self.episodes if one.fault.kind in KILLS]
+        grown = figures.growth(self.memory, SETTLED)
+        sizes = [mb for _, mb in self.memory] or [0.0]
+        return {
+            "platform, processes, people, seed": f"{plan.platform}, {plan.processes}, {plan.people}, {plan.seed}",
+            "messages": f"{len(self.seen.said)} in {self.seconds:.0f} s",
+            "faults": f"{len(self.episodes)} ({crashes} crashes of PostgreSQL)",
+            "lost": str(lost),
+            "doubled": str(doubled),
+            "out of order": str(disorder),
+            "anything else wrong": str(len(self.findings) - lost - doubled - disorder),
+            "wait p50 / p99 / max outside the faults": _spread(waits, 0.5, 0.99),
+            "recovery after SIGKILL to the first answer p50 / max": _spread([one.first for one in back if one], 0.5),
+            "... to the last of those who waited p50 / max": _spread([one.last for one in back if one], 0.5),
+            "memory first / most / last": f"{sizes[0]:.0f} / {max(sizes):.0f} / {sizes[-1]:.0f} MB",
+            "memory growth after ten minutes": "(did not run so long)" if grown is None else f"{grown:.1%}",
+        }
+
+
+def _spread(seconds: Sequence[float], *shares: float) -> str:
+    """Some percentiles and the largest."""
+    parts = [*(figures.percentile(seconds, share) for share in shares), max(seconds, default=0.0)]
+    return " / ".join(f"{part:.1f}" for part in parts) + " s"
+
+
+async def run(plan: Plan, *, tell: bool = False) -> Report:
+    """The whole of it. `tell`: print each fault when it is over."""
+    with data_folder(own="disk_full" in plan.kinds and plan.faults > 0) as top:
+        brain = Brain(plan.seed)
+        async with STAGES[plan.platform]() as stage, scripted(brain) as model:
+            people = names(plan.people)
+            for name in people:
+                stage.join(name)
+            async with crew_on(stage, model, top / "data", plan.processes, SETTINGS) as crew:
+                return await _run(plan, stage, brain, crew, top / "data", people, tell=tell)
+
+
+async def _run(plan: Plan, stage: Stage, brain: Brain, crew: Crew, data: Path, people: Sequence[str], *, tell: bool) -> Report:
+    stores = await asyncio.to_thread(stores_of, data)
+    points = Points(crew, stage, brain, stores)
+    faults = Faults(crew, stage, brain, stores, points)
+    pace = Pace()
+    began, memory = time.monotonic(), []  # type: tuple[float, list[tuple[float, float]]]
+    watching = asyncio.create_task(_watch(crew, began, memory))
+    load = Load(stage, pace, people, plan.seed)
+    try:
+        await load.greet()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(load.run())
+            await _paced(plan, faults, pace, began, tell=tell)
+            await pace.end()
+        seconds = time.monotonic() - began
+        with suppress(TimeoutError):
+            await until(stores.at_rest, timeout=SETTLING, every=0.2)
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+    kept = await stores.kept()
+    wrong = await crew.stop()
+    left = {"processes that ended wrongly": (*crew.ended, *wrong), **left_behind(data)}
+    kept = replace(kept, leftovers={**kept.leftovers, **left})
+    killed_at = max((one.ended for one in faults.episodes if one.fault.kind in KILLS), default=0.0)
+    seen = Seen(tuple(stage.said()), tuple(stage.shown()), tuple(stage.typing(killed_at)), frozenset(points.erased))
+    return Report(plan, seen, kept, faults.episodes, audit(seen, kept), seconds, memory, crew.ended, crew.lines)
+
+
+async def _paced(plan: Plan, faults: Faults, pace: Pace, began: float, *, tell: bool) -> None:
+    """Faults and messages in step: a fault begins when its share of the messages was sent, and the next share is sent during it."""
+    todo = schedule(plan.seed, plan.faults, plan.processes, plan.kinds)
+    total = 10**9 if plan.minutes else max(0, plan.messages - plan.people)
+    share = total // (len(todo) + 1)
+    await pace.allow(total - share * len(todo))
+    for fault in todo:
+        await pace.used()
+        await pace.allow(share)
+        episode = await faults.do(fault)
+        if tell:
+            print(f"{time.monotonic() - began:7.1f} s  {episode}", flush=True)
+    if plan.minutes:
+        await asyncio.sleep(plan.minutes * 60)
+    else:
+        await pace.used()
+
+
+async def _watch(crew: Crew, began: float, memory: list[tuple[float, float]]) -> None:
+    """Notes what the largest process has, every few seconds."""
+    while True:
+        memory.append((time.monotonic() - began, max(crew.memory(), default=0.0)))
+        await asyncio.sleep(5)
+
+
+@asynccontextmanager
+async def scripted(brain: Brain) -> AsyncIterator[ScriptedModel]:
+    async with ScriptedModel(policy=brain) as model:
+        forgetting = asyncio.create_task(forgetful(model))
+        try:
+            yield model
+        finally:
+            forgetting.cancel()
+            await asyncio.wait({forgetting})
+
+
+@contextmanager
+def data_folder(*, own: bool = False) -> Iterator[Path]:
+    """A folder for the data, on a file system of its own if that is asked for."""
+    top = Path(tempfile.mkdtemp(prefix="ks-chaos-"))
+    top.chmod(0o711)  # the servers inside may run under an account of their own
+    if own:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=711", "keepsake", str(top)], check=True)
+    try:
+        yield top
+    finally:
+        if own:
+            for path in top.iterdir():
+                remove(path)
+            subprocess.run(["umount", "--lazy", str(top)], check=True)
+        remove(top)
+
+
+def arguments() -> Plan:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    standard = Plan()
+    parser.add_argument("--platform", choices=sorted(STAGES), default=standard.platform)
+    for name in ("processes", "people", "messages", "faults", "seed"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(standard, name))
+    parser.add_argument("--minutes", type=float, default=0.0, help="go on for so long instead of for so many messages")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=None)
+    chosen = vars(parser.parse_args())
+    if chosen["kinds"] is None:
+        chosen["kinds"] = [kind for kind in KINDS if kind != "disk_full" or os.geteuid() == 0]
+        if "disk_full" not in chosen["kinds"]:
+            print("disk_full is left out: only root can put the data folder on a small file system of its own")
+    return Plan(**chosen)
+
+
+async def main() -> int:
+    """Returns 1 when something is wrong."""
+    report = await run(arguments(), tell=True)
+    for finding in report.findings:
+        print(f"{finding}{report.during(finding.subject)}")
+    print(report)
+    return 0 if report.well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
