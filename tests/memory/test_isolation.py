@@ -18,6 +18,7 @@ IMPERSONAL = {
     "blocks": "hashes",
     "embedding_models": "models by name",
     "erased_events": "keyed hashes",
+    "heard": "up to which message each platform was heard",
     "erased_people": "keyed hashes",
     "erasures": "counts",
     "places": "protected, and made anonymous by an erasure",

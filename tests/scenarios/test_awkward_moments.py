@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -21,7 +22,7 @@ from tests.conftest import Urls
 async def _begun(engine, claim):  # type: ignore[no-untyped-def]
     agent = Agent(engine.db, Cache(None), None, None, SimpleNamespace(), SimpleNamespace(), clock=lambda: NOW, limits={})  # type: ignore[arg-type]
     with contextlib.suppress(TurnCancelled):
-        await agent._begin(claim)
+        await agent._begin(await agent._opened(claim))
 
 
 @pytest.mark.parametrize("text", [None, "corrected"])
@@ -47,10 +48,10 @@ async def test_what_was_said_while_private_stays_private(urls: Urls) -> None:
 async def test_a_thread_of_a_private_place_is_never_public(urls: Urls) -> None:
     async with world(urls.bot, urls.owner, QUICK) as engine:
         await engine.say("x", where=place("c1", "private"))
-        thread = place("c1-t", "public")
-        thread = type(thread)(thread.platform, thread.realm, thread.workspace, thread.external_id, thread.kind, parent="c1")
-        await engine.say("y", where=thread)
+        await engine.say("y", where=replace(place("c1-t", "public"), kind=None, parent="c1"))
         assert await engine.column("SELECT kind FROM places WHERE external_id = 'c1-t'") == ["private"]
+        await engine.say("z", where=replace(place("c1-u", "public"), parent="c1", closed=True))
+        assert await engine.column("SELECT kind FROM places WHERE external_id IN ('c1', 'c1-u')") == ["private", "private"]
 
 
 async def test_a_clock_that_was_set_back_delays_nobody(urls: Urls) -> None:

@@ -198,9 +198,10 @@ async def test_a_message_edited_into_a_crisis_gets_the_emergency_lines(world: Wo
     server, ada = world.server, world.ada
     message = await world.bot.exchange(ada.dm, lambda: ada.say(text="I had a fine day"), "re: I had a fine day")
     [asked] = [each for each in server.messages(ada.dm) if "I had a fine day" in each.text and each is not message]
+    asked_before = len(world.model.requests)
     ada.edit(asked, "I want to kill myself")
     assert "findahelpline.com" in (await server.wait_for_message(ada.dm)).text
-    assert len(world.model.requests) == 1, "no model was asked"
+    assert len(world.model.requests) == asked_before, "no model was asked"
 
 
 async def test_edits_and_deletions_are_followed_and_unfurls_are_none(world: World) -> None:

@@ -174,7 +174,7 @@ async def test_ready_names_the_guilds_and_commands_are_synced_once(server: Disco
         assert bot.user is not None
         assert bot.user.id == server.bot.id
         assert [guild.name for guild in bot.guilds] == ["Home"]
-        assert [channel.name for channel in bot.guilds[0].text_channels] == ["general", "random"]
+        assert [channel.name for channel in bot.guilds[0].text_channels] == ["general", "random", "___hidden___"]
         assert {member.name for member in bot.guilds[0].members} == {"Keepsake", "operator", "ada"}
         assert server.command_syncs == 1
         assert server.connections[0].compressed

@@ -16,7 +16,7 @@ from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
 from bot.keeping.consent import question
-from bot.keeping.decision import SpeakingRules as Keeping
+from bot.keeping.decision import KeepingRules
 from bot.speaking.decision import SpeakingRules
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listener
@@ -207,7 +207,7 @@ async def test_one_question_at_a_time_and_something_sensitive_first(db: Database
     store = call("working_context_append", section="profile", content="Has type 1 diabetes.")
     script = [reply("Hello!"), reply(None, store, call("set_time_zone", zone="Europe/Berlin")), reply("I see."), reply("Good.")]
     async with talking(db, *script) as (d, _):
-        d.settings = replace(d.settings, rules=Keeping(KINDS))
+        d.settings = replace(d.settings, rules=KeepingRules(KINDS))
         await d.hear("Hi")
         assert await d.hear("I live in Berlin with type 1 diabetes") == [
             "I see.",
