@@ -14,7 +14,7 @@ TESTS ?= tests
 # Tests mostly wait for processes, so three run at once even on two cores.
 WORKERS ?= $(shell test `getconf _NPROCESSORS_ONLN` -gt 3 && echo auto || echo 3)
 
-.PHONY: chat run setup test soak lint format bench docs lock clean help
+.PHONY: chat run setup test check soak lint format bench docs lock clean help
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -43,9 +43,13 @@ $(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
 	@touch $@
 
 test: $(VENV)/.ready-dev ## run all tests
-	@$(BIN)/python -m pytest -n $(WORKERS) $(TESTS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --durations=20 --durations-min=1 $(TESTS)
 
-soak: $(VENV)/.ready-dev ## run the bot under load while everything it stands on is killed, and audit every message
+check: $(VENV)/.ready-dev ## style, types and the tests that the uncommitted change touches
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@$(BIN)/python -m pytest -n $(WORKERS) `$(BIN)/python -m tests.touched`
+
+soak: $(VENV)/.ready-dev ## run the bot under load while everything it depends on is killed, and audit every message
 	@failed=; for platform in discord slack; do \
 	  echo; echo "== chaos on $$platform"; $(BIN)/python -m tests.chaos.run --platform $$platform $(SOAK) || failed=1; \
 	  echo; echo "== overload on $$platform"; $(BIN)/python -m tests.chaos.overload --platform $$platform || failed=1; \

@@ -1,6 +1,6 @@
 """What measures quality and speed, loaded only when asked for: `bot bench NAME --data PATH`.
 
-NAMES are the benchmarks; each has `main(data)`, which prints its figures and returns the exit code. Beside them:
+`bot/cli/bench.py` names the benchmarks; each has `main(data)`, which prints its figures and returns the exit code. Beside them:
 
     stage    servers of their own, the bot's services on them, agents driven by hand
     running  the whole bot in this process, with a stopwatch for an adapter
@@ -9,17 +9,3 @@ NAMES are the benchmarks; each has `main(data)`, which prints its figures and re
     bulk     large stores in short time
     bare     the bare program that ours is measured against
 """
-
-NAMES = (
-    "retrieval",
-    "nested_kv",
-    "eviction",
-    "prompt_growth",
-    "turn_overhead",
-    "throughput",
-    "search",
-    "footprint",
-    "timers",
-    "openers",
-    "erasure",
-)

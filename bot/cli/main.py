@@ -18,8 +18,8 @@ import psycopg
 import typer
 
 from bot import logs
-from bot.bench import NAMES
 from bot.cli import data, people, platforms
+from bot.cli.bench import NAMES
 from bot.cli.shared import Options, note, settings
 from bot.config.findings import StartError
 from bot.config.loading import ConfigError, Loaded
@@ -145,7 +145,7 @@ def bench(
 @app.command(epilog="Example: bot version")
 def version() -> None:
     """Print the version."""
-    typer.echo(f"keepsake {installed_version('keepsake')}")
+    typer.echo(f"keepsake {installed_version('keepsake-companion')}")
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bot import bench
 from bot.bench import footprint, prompt_growth, search, throughput, turn_overhead
 from bot.bench.bulk import chats_of, texts_of
 from bot.bench.sizes import Sizes
+from bot.cli.bench import NAMES
 from bot.config.findings import StartError
 from bot.embedded import Servers
 from memory.embedding import Vector
@@ -123,5 +123,5 @@ def test_the_command_line_says_in_one_line_what_is_wrong_with_the_data(tmp_path:
 
 
 def test_every_benchmark_has_a_name_and_a_main() -> None:
-    for name in bench.NAMES:
+    for name in NAMES:
         assert callable(importlib.import_module(f"bot.bench.{name}").main)
