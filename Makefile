@@ -75,7 +75,7 @@ bench: $(VENV)/.ready-dev ## print the figures (DATA=path to the evaluation data
 	done; test -z "$$failed" || { echo; echo "Missed a goal, or failed:$$failed"; exit 1; }
 
 docs: $(VENV)/.ready-dev ## regenerate docs/configuration.md and docs/pictures/chat.svg
-	@$(BIN)/python -m bot.config_docs > docs/configuration.md
+	@$(BIN)/python -m bot.config.documentation > docs/configuration.md
 	@$(BIN)/python -m tests.scenarios.picture docs/pictures/chat.svg
 
 clean: ## remove the virtual environment

@@ -21,7 +21,7 @@ from adapters.turnstile import Turnstile
 log = logging.getLogger(__name__)
 
 ORDINARY = frozenset((discord.MessageType.default, discord.MessageType.reply))
-SPENT = "That was enough for today: I take no more messages of yours until tomorrow (UTC)."
+SPENT = "You've reached today's limit. I'll read new messages again after midnight UTC."
 LATE_MENTION = timedelta(hours=1)
 """How old a message may be that is edited to address the bot."""
 

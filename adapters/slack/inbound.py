@@ -47,8 +47,8 @@ AGAIN = (3.0, 12.0)
 """Seconds after which a deletion is followed again: another process may be taking the message in just now, for at most `FOR_IDENTITY`."""
 LATE_MENTION = timedelta(hours=1)
 """How old a message may be that is edited to address the bot."""
-SPENT = "That was enough for today: I take no more messages of yours until tomorrow (UTC)."
-STRANGER = "I talk with members of this workspace only."
+SPENT = "You've reached today's limit. I'll read new messages again after midnight UTC."
+STRANGER = "I can only talk with members of this workspace."
 
 
 class NotNow(Exception):

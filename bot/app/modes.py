@@ -150,7 +150,7 @@ async def examine(loaded: Loaded, *, progress: Progress) -> int:
                         show(await doctor.embedding(await embedder_for(loaded, db, client), db))
     except (EmbeddedError, StartError) as error:
         show(wrong(str(error), ""))
-    print("All is well." if not wrongs else f"{wrongs} of these need you.")  # noqa: T201
+    print("All is well." if not wrongs else f"{wrongs} of these need{'s' if wrongs == 1 else ''} you.")  # noqa: T201
     return 1 if wrongs else 0
 
 

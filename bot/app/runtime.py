@@ -54,8 +54,8 @@ PAGE_SIZE = 10
 PATIENCE = timedelta(seconds=30)
 WAITING = "This takes longer than usual; I am still on it."
 APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
-REFUSED = "Sorry, my model does not take up what was said here, so I cannot answer it."
-SPENT = "That was enough for today: my budget for our talks is used up. I keep what you write and answer again tomorrow (UTC)."
+REFUSED = "Sorry, the model declined to answer this."
+SPENT = "You've reached today's limit: my budget for our conversations is used up. I keep what you write and will answer after midnight UTC."
 AWAY = "My memory does not answer right now. Please try again in a moment."
 LAST_ROUND = 3.0
 """Seconds in which, at the end, the last answers still go out."""

@@ -194,7 +194,9 @@ async def opened(
                         meaning = await use_model(db, embedder)
                         key = erasure_key(loaded.data)
                         if again := await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC)):
-                            progress(f"Erased again: {again} people whom a restored database had brought back.")
+                            progress(
+                                f"Erased again: {again} {'person' if again == 1 else 'people'} that a restored database had brought back."
+                            )
                         try:
                             yield Services(loaded, at, db, cache, meaning, model, processor, names, health, key)
                         finally:

@@ -95,7 +95,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("/link", "make another account of yours one with this", "/link K7QM2XPA", "link", linking.link),
     Command("/unlink", "part linked accounts again", "/unlink slack:T024BE7LD:U061F7AUR", "link", linking.unlink),
-    Command("/whoami", "whom I take you for, and what I may use here", "/whoami", "help", status.whoami),
+    Command("/whoami", "who I think you are, and what I may use here", "/whoami", "help", status.whoami),
     Command("/status", "how I am: model, memory, what waits", "/status", "status", status.status),
     Command("/admin memory view", "what is remembered of somebody", "/admin memory view @ada", "view", admin.view, somebody=True),
     Command(
@@ -115,7 +115,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "/admin block",
-        "take nothing more in of somebody (`off` ends it)",
+        "stop accepting messages from someone (`off` ends it)",
         "/admin block @ada",
         "block",
         admin.block,

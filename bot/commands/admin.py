@@ -76,7 +76,7 @@ async def whom(asking: Asking, command: str) -> tuple[Asking, str]:
         raise CommandRefused("That person is not of this workspace.")
     about = replace(asking, person=person, agent=agent, place=None, argument=rest, workspace=workspace)
     if agent is None or not await _met_here(about):
-        raise CommandRefused("I keep nothing of that person.")
+        raise CommandRefused("I have nothing stored about that person.")
     return about, rest.strip()
 
 

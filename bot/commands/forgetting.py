@@ -183,7 +183,7 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
             lines = [f"  {number}  {when(at, zone)}  {brief(text, 100)}" for number, at, text in shown]
             lines += [f"  ... and {counted(more, 'other')}, after these."] if more > 0 else []
             return _ask(
-                "To be forgotten, with what was made of it:", lines, f"/memory forget search {' '.join(words)}", gone, mark
+                "This will be forgotten, with everything derived from it:", lines, f"/memory forget search {' '.join(words)}", gone, mark
             )
         named, spot = gone.things(), await _spot(asking, connection)
         await widen(connection, agent, asking.place)
@@ -264,7 +264,7 @@ async def _many(
     counts = await _totals(connection, gone)
     if mark != mark_of(gone):
         also_waits = f" {counted(waits, 'message')} waiting for an answer will be taken back." if waits else ""
-        return _ask(f"To be forgotten: {shown}, with what was made of it. That is {counts}.{also_waits}", [], line, gone, mark)
+        return _ask(f"This will forget {shown}, and everything derived from it: {counts}.{also_waits}", [], line, gone, mark)
     place = await _spot(asking, connection)
     await widen(connection, agent, asking.place)
     waited = await stop_waiting(connection, *scope, asking.parts.now())
@@ -305,7 +305,7 @@ async def _spot(asking: Asking, connection: Connection) -> int:
 
 def _ask(head: str, lines: Sequence[str], line: str, gone: Gone, mark: str) -> Answer:
     yes = f"{line} yes {mark_of(gone)}"
-    changed = "It is not what it was any more. " if mark else ""
+    changed = "The list has changed since you saw it. " if mark else ""
     text = "\n".join([changed + head, *lines, "It cannot be undone."])
     if len(yes) > LONGEST_LINE:
         return Answer(f"{text} To go ahead: {yes}")

@@ -17,9 +17,9 @@ from memory.db import value
 GOOD = timedelta(minutes=10)
 OFFERS, TRIES = 5, 5
 """Codes a person may ask for in an hour, and try in ten minutes."""
-DIRECT = "Ask for that in a direct message to me: a code is nobody else's business."
-SLOWLY = "That were many codes in a short time. Try again later."
-UNKNOWN = "That code is not good: it is mistyped, older than ten minutes, or was used. Ask for a new one with /link in the other account."
+DIRECT = "Please ask me in a direct message, so that nobody else sees the code."
+SLOWLY = "That's a lot of codes in a short time. Please try again later."
+UNKNOWN = "That code isn't valid: it may be mistyped, expired (after ten minutes) or already used. Ask for a new one with /link in the other account."
 CODE_LINE = (
     "Your code is {code}. In a direct message to me from your other account type\n    /link {code}\nwithin ten minutes. "
     "Then come back here and type /link again. Give it to nobody: who takes it asks to share my memory of you."

@@ -35,7 +35,7 @@ async def view(asking: Asking) -> Answer:
             raise CommandRefused("Say nothing, or one number: /memory view w3. /memory search looks for words.")
         return await _one(asking, wanted, zone)
     async with asking.open(verdict) as connection:
-        lines = await _working_context(connection, zone, whose="the bot's" if asking.about_another else "my")
+        lines = await _working_context(connection, zone)
         lines += await _summaries(connection)
         lines += await _timers(connection, zone)
         lines += await _passages(connection, zone)
@@ -180,7 +180,7 @@ _SOURCES = """(SELECT array_agg(s.message_id ORDER BY s.message_id DESC) FROM
   (SELECT message_id FROM sources WHERE {} = x.id AND role = 'trigger' ORDER BY message_id DESC LIMIT 3) s) AS sources"""
 
 
-async def _working_context(connection: Connection, zone: tzinfo, *, whose: str) -> list[str]:
+async def _working_context(connection: Connection, zone: tzinfo) -> list[str]:
     rows = await _rows(
         connection,
         f"""SELECT x.id, x.section, x.content, x.updated_at AS at, p.kind AS place_kind, p.name AS place_name,
@@ -189,7 +189,7 @@ async def _working_context(connection: Connection, zone: tzinfo, *, whose: str) 
             ORDER BY array_position(%s::text[], x.section), x.id""",  # noqa: S608
         (list(SECTIONS),),
     )
-    lines = [f"Working context (always before {whose} eyes)"]
+    lines = ["Working context (always in view)"]
     section = ""
     for row in rows:
         if row["section"] != section:
@@ -266,8 +266,8 @@ async def _totals(connection: Connection, zone: tzinfo) -> str:
     )[0]
     since = f" since {when(row['since'], zone)}" if row["since"] else ""
     documents = f", {counted(row['documents'], 'document')}" if row["documents"] else ""
-    messages, passages = counted(row["messages"], "message"), counted(row["passages"], "passage")
-    return f"Recall storage: {messages}{since}. Archival storage: {passages}{documents}."
+    messages, passages = counted(row["messages"], "message"), counted(row["passages"], "note")
+    return f"Everything we said: {messages}{since}. Kept apart: {passages}{documents}."
 
 
 async def note_act(connection: Connection, action: str, asking_role: str, agent: int, at: datetime, workspace: str = "") -> None:

@@ -17,8 +17,8 @@ USAGE = (
     "To change something: /settings timezone Europe/Berlin, /settings quiet 22:00-08:00 (or off, or default), /settings openers on (or off), "
     "/settings cross on (or off)."
 )
-ZONE = "I do not know the time zone {}.{} Write it as in the list of IANA: /settings timezone Europe/Berlin."
-NAMELESS = "Say which time zone, as in the list of IANA: /settings timezone Europe/Berlin."
+ZONE = "I don't know the time zone {}.{} Name a large city near you, such as /settings timezone Europe/Berlin."
+NAMELESS = "Which time zone? Name a large city near you, such as /settings timezone Europe/Berlin."
 QUIET = "Write the hours as 22:00-08:00, or off for none, or default for the usual ones: /settings quiet 22:00-08:00."
 ON, OFF = frozenset({"on", "yes"}), frozenset({"off", "no"})
 

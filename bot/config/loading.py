@@ -172,7 +172,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise ConfigError(f"{file.name}: must hold `section:` lines with their keys below. See the config.yaml that came along.")
     for key, line in twice:
-        raise ConfigError(f"{file.name}: {key} stands there twice, again in line {line}. Remove one of them.")
+        raise ConfigError(f"{file.name}: {key} appears twice (again on line {line}). Remove one of them.")
     return value
 
 

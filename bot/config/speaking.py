@@ -48,7 +48,7 @@ class OpenersSection(ConfigSection):
     """Whether the bot may ever write first. People are asked once whether they want it; without their yes nothing is sent. Reminders
     that people ask for are sent either way. Nobody but the person can turn a no into a yes."""
     ask: Annotated[str, Field(min_length=1, max_length=1000)] = (
-        "One question, which I ask only once. May I write to you first now and then, when I remember something that matters to you? "
+        "One question, and I'll only ask it once: May I write to you first now and then, when I remember something that matters to you? "
         "Never at night, and at most once a day. Please say yes or no; without a yes I stay quiet, and /settings changes it at any time."
     )
     """What a person is asked, once, in their direct messages with the bot."""

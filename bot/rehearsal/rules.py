@@ -28,7 +28,7 @@ class Fact:
 
 PHRASES: dict[Language, dict[str, str]] = {
     "en": {
-        "who": "A word first: I am a rehearsal model, a small set of rules and no language model. I keep what you tell me, "
+        "who": "First, a note: I'm the built-in rehearsal model, a small set of rules rather than a language model. I keep what you tell me, "
         "search and page when you ask, and save under memory pressure. For real conversation connect a model (see README).",
         "noted": "I will remember: {}.",
         "changed": "Corrected: {}.",

@@ -135,7 +135,7 @@ async def test_memory_commands(data: Path) -> None:
         shown = await chat.hear_until("  w")
         assert "Biscuit" in shown
         assert "direct message; m" in shown
-        await chat.hear_until("Recall storage:")
+        await chat.hear_until("Everything we said:")
         await chat.say("/memory search Biscuit")
         await chat.hear_until("Showing")
         found = await chat.hear_until("owner: My dog is called Biscuit.")

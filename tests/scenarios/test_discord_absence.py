@@ -192,7 +192,7 @@ async def test_a_days_limit_holds_for_the_next_process_too_and_is_told_once(worl
     for number in range(LIMIT):
         await world.bot.exchange(ada.dm, lambda: ada.say(text=f"{number}"), f"re: {number}")  # noqa: B023
     ada.say(text="one more")
-    assert "enough for today" in (await server.wait_for_message(ada.dm, timeout=20)).content
+    assert "today's limit" in (await server.wait_for_message(ada.dm, timeout=20)).content
     await world.again()
     before = await world.bot.counted("discord_ignored_daily_limit")
     ada.say(text="and another")

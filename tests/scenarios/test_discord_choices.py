@@ -142,7 +142,7 @@ async def test_a_days_limit_is_told_once(world: World) -> None:
     for number in range(6):
         await world.bot.exchange(ada.dm, lambda: ada.say(text=f"{number}"), f"re: {number}")  # noqa: B023
     ada.say(text="one more")
-    assert "enough for today" in (await server.wait_for_message(ada.dm)).content
+    assert "today's limit" in (await server.wait_for_message(ada.dm)).content
     ada.say(text="and another")
     ben = server.person("Ben", world.home)
     await world.bot.exchange(ben.dm, lambda: ben.say(text="hi"), "re: hi")

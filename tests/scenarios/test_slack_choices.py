@@ -42,7 +42,7 @@ async def test_two_workspaces_have_people_limits_and_rules_of_their_own() -> Non
             await bot.exchange(private, lambda: ada.ask(private, "what is kept?"), "kept: Clara")
             await bot.exchange(ben.dm, lambda: ben.say(None, "two"), "re: two")
             ben.say(None, "three")
-            assert "enough for today" in (await server.wait_for_message(ben.dm)).shown
+            assert "today's limit" in (await server.wait_for_message(ben.dm)).shown
             before = len(server.messages(ben.dm, bot=True))
             ben.say(None, "four")
             await until(lambda: bot.counted("slack_ignored_daily_limit", above=1))

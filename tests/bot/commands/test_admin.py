@@ -38,7 +38,7 @@ async def test_an_operator_sees_exports_and_erases_and_the_person_sees_that(desk
         seen = await one.type("/memory view")
         assert "operator: /admin memory view" in seen
         assert "operator: /admin memory export" in seen
-        assert "keep nothing of that person" in await one.type("/admin memory view @nobody", boss(one))
+        assert "nothing stored about that person" in await one.type("/admin memory view @nobody", boss(one))
         assert "Say whom" in await one.type("/admin memory view", boss(one))
         sure = await one.press("/admin memory delete @ada", boss(one))
         assert "This erases everything of console::ada" in sure.text
@@ -80,7 +80,7 @@ async def test_an_admin_reaches_what_came_from_their_workspace_alone(desk: Opene
         shown = await one.type("/admin memory view @ada", root(one))
         assert "cello" in shown
         assert "What came from this workspace." in shown
-        assert "Recall storage: 2 messages" in shown
+        assert "Everything we said: 2 messages" in shown
         assert "Biscuit" not in shown
         await one.type("/admin memory export @ada", root(one))
         written = "".join(path.read_text() for path in (one.parts.data / "exports").iterdir())
@@ -185,7 +185,9 @@ async def test_an_admin_does_not_learn_who_is_known_in_another_workspace(desk: O
         lines = ("view {}", "export {}", "delete {}", "delete {} yes")
         for line in (*(f"/admin memory {each}" for each in lines), "/admin usage {}"):
             of_her = await one.type(line.format("console::ada"), root(one))
-            assert of_her == await one.type(line.format("console::nobody"), root(one)) == "I keep nothing of that person."
+            assert (
+                of_her == await one.type(line.format("console::nobody"), root(one)) == "I have nothing stored about that person."
+            )
         assert "admin" not in await one.type("/memory view"), "what was not done is not noted either"
 
 
@@ -195,6 +197,6 @@ async def test_a_name_is_looked_for_in_the_admins_workspace_alone(desk: Opener) 
         namesake = one.talk.elsewhere("hall", "public", workspace="another", person=Person("console", "", "ada2", "Ada"))
         await namesake.hear("My cat is called Tom.")
         shown = await one.type("/admin memory view @Ada", root(one))
-        assert "Recall storage: 2 messages" in shown
+        assert "Everything we said: 2 messages" in shown
         for nobody in ("@", "::", "x" * 300):
             assert "Say whom" in await one.type(f"/admin block {nobody}", root(one))

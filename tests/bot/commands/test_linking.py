@@ -126,15 +126,15 @@ async def test_codes_are_single_use_short_lived_and_given_in_private(desk: Opene
         )
         assert "code of this very account" in await one.type(f"/link {code}", discord)
         one.talk.clock[0] += timedelta(minutes=10, seconds=1)
-        assert "not good" in await one.type(f"/link {code}", slack)
+        assert "isn't valid" in await one.type(f"/link {code}", slack)
         # A new one makes the old one void.
         old, new = code_in(await one.type("/link", discord)), code_in(await one.type("/link", discord))
-        assert "not good" in await one.type(f"/link {old}", slack)
+        assert "isn't valid" in await one.type(f"/link {old}", slack)
         assert "The other account is" in await one.type(f"/link {new}", slack)
         other = replace(
             slack, person=Person("slack", "T999", "U9", "Eve"), place=PlaceOf("slack", "T999", "T999", "dm-e", "direct")
         )
-        assert "not good" in await one.type(f"/link {new}", other)
+        assert "isn't valid" in await one.type(f"/link {new}", other)
         # Taken, but the yes came too late.
         one.talk.clock[0] += timedelta(minutes=11)
         assert "not taken in another account, or its ten minutes are over" in await one.type("/link yes 000000", slack)
@@ -145,7 +145,7 @@ async def test_guessing_is_slow(desk: Opener) -> None:
     async with both(desk) as (one, discord, slack):
         code = code_in(await one.type("/link", discord))
         for number in range(5):
-            assert "not good" in await one.type(f"/link AAAAAAA{number + 2}", slack)
+            assert "isn't valid" in await one.type(f"/link AAAAAAA{number + 2}", slack)
         assert "many codes in a short time" in await one.type(f"/link {code}", slack)
         for _ in range(4):
             await one.type("/link", discord)

@@ -21,7 +21,7 @@ async def test_view_shows_sections_sources_and_totals(desk: Opener) -> None:
     assert "direct message; m" in shown
     assert "30 Nov 2026 08:01" in shown
     assert "The garden plan: roses by the wall. [garden]" in shown
-    assert "Recall storage: 4 messages since 30 Nov 2026 08:01. Archival storage: 1 passage." in shown
+    assert "Everything we said: 4 messages since 30 Nov 2026 08:01. Kept apart: 1 note." in shown
 
 
 async def test_search_finds_both_and_pages(desk: Opener) -> None:
@@ -46,7 +46,7 @@ async def test_a_group_place_shows_only_what_may_be_used_there(desk: Opener) -> 
         shown = await one.type("/memory view", group)
         assert "What may be used in this place" in shown
         assert "Biscuit" not in shown
-        assert "Recall storage: 2 messages" in shown
+        assert "Everything we said: 2 messages" in shown
         assert await one.type("/memory search Biscuit", group) == "Nothing found."
         assert "Biscuit" not in await one.type("/memory export", group)
         assert "Hello everybody." in await one.type("/memory search everybody")

@@ -285,7 +285,7 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         ("access:\n  operators: [ada]\n", "access.operators", "platform:realm:user"),
         ("health:\n  bind: here\n", "health.bind", "host:port"),
         ("log:\n  level: loud\n", "log.level", "must be 'debug'"),
-        ("model:\n  chat: a\n  chat: b\n", "model.chat stands there twice", "line 3"),
+        ("model:\n  chat: a\n  chat: b\n", "model.chat appears twice", "line 3"),
         ("model: [\n", "line 2 is no valid YAML", "Correct it there"),
         ("- a\n", "config.yaml: must hold", "See the config.yaml"),
     ],

@@ -141,9 +141,9 @@ async def companion(request: pytest.FixtureRequest) -> AsyncIterator[Companion]:
 
 
 async def test_it_says_what_it_is_first_and_when_asked(companion: Companion) -> None:
-    assert "no language model" in await companion.say("Hello!")
+    assert "rather than a language model" in await companion.say("Hello!")
     assert "language model" not in await companion.say("I like tea.")
-    assert "no language model" in await companion.say("Are you a language model?")
+    assert "rather than a language model" in await companion.say("Are you a language model?")
 
 
 async def test_a_pause_is_told_to_the_person_and_not_as_to_a_model(companion: Companion) -> None:
