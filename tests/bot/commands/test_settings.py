@@ -38,7 +38,7 @@ def test_zones_are_found_however_they_are_written() -> None:
         zone_called("Europe/Berlim")
     with pytest.raises(CommandRefused, match="I don't know"):
         zone_called("Utopia/Nowhere at all")
-    with pytest.raises(CommandRefused, match="^Say which time zone"):
+    with pytest.raises(CommandRefused, match="^Which time zone"):
         zone_called(" ")
 
 
