@@ -92,7 +92,7 @@ def restore(target: Servers | str, file: Path, *, replace: bool = False, databas
         database: the database to restore.
 
     Raises:
-        EmbeddedError: not a complete backup; the database is not empty; roles are missing; no answer.
+        EmbeddedError: not a complete backup, or one that cannot be migrated; the database is not empty; roles are missing; no answer.
     """
     file = check_file(file)
     if _run("pg_restore", ["--list", str(file)], None).returncode != 0:
