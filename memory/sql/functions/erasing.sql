@@ -11,7 +11,7 @@ BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('keepsake.erasure'));
   mine := ARRAY(SELECT p_agent UNION SELECT agent_id FROM identities WHERE merged_into = p_agent);
   PERFORM 1 FROM agents WHERE id = ANY (mine) ORDER BY id FOR UPDATE;
-  authors := ARRAY(SELECT platform || ':' || realm || ':' || user_id FROM identities WHERE agent_id = ANY (mine) OR merged_into = ANY (mine));
+  authors := authors_of(p_agent);
   homes := ARRAY(SELECT id FROM places p WHERE owner_id = ANY (mine) AND NOT EXISTS (
     SELECT 1 FROM conversations c WHERE c.place_id = p.id AND NOT c.agent_id = ANY (mine)));
   INSERT INTO erased_events (hash, until)
@@ -20,11 +20,7 @@ BEGIN
   INSERT INTO erased_people (hash, at)
     SELECT person_hash(p_hash_key, platform, realm, user_id), clock_timestamp() FROM identities WHERE agent_id = ANY (mine) OR merged_into = ANY (mine)
     ON CONFLICT (hash) DO UPDATE SET at = excluded.at;
-  -- Procrastinate's own triggers name its tables without their schema.
-  PERFORM set_config('search_path', 'keepsake, procrastinate, public, pg_temp', true);
-  DELETE FROM procrastinate.procrastinate_jobs WHERE status = 'todo' AND lock = ANY (ARRAY(SELECT 'agent:' || unnest(mine)));
-  GET DIAGNOSTICS n = ROW_COUNT;
-  counts := counts || jsonb_build_object('jobs', n);
+  counts := counts || jsonb_build_object('jobs', drop_wakes(mine));
   FOR each IN SELECT * FROM personal_columns() LOOP
     EXECUTE format('DELETE FROM %I WHERE %I = ANY ($1)', each.t, each.c) USING mine;
     GET DIAGNOSTICS n = ROW_COUNT;
@@ -53,10 +49,18 @@ CREATE FUNCTION personal_columns() RETURNS TABLE (t text, c text) LANGUAGE sql S
   ORDER BY array_position(ARRAY['memory_log', 'outbox', 'messages', 'passages', 'working_context', 'events', 'timers', 'documents', 'turns', 'conversations', 'identities']::text[], r.relname::text) NULLS FIRST, 1, 2
 $$;
 
--- Under which names an agent's person is quoted (platform:realm:user); to be asked before an erasure, for the proof after it.
+-- Tables that have all of these columns, found in the schema, so that a later table is not forgotten.
+CREATE FUNCTION tables_with(p_columns text[]) RETURNS SETOF text LANGUAGE sql STABLE AS $$
+  SELECT r.relname::text FROM pg_class r WHERE r.relnamespace = 'keepsake'::regnamespace AND r.relkind = 'r'
+    AND cardinality(p_columns) = (SELECT count(*) FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attname = ANY (p_columns) AND NOT a.attisdropped)
+  ORDER BY 1
+$$;
+
+-- Under which names an agent's person is quoted (platform:realm:user); to be asked before an erasure, also for the proof after it.
 CREATE FUNCTION authors_of(p_agent bigint) RETURNS text[] LANGUAGE sql SECURITY DEFINER STABLE AS $$
-  SELECT coalesce(array_agg(platform || ':' || realm || ':' || user_id), '{}') FROM identities WHERE agent_id = p_agent OR merged_into = p_agent
-    OR agent_id IN (SELECT i.agent_id FROM identities i WHERE i.merged_into = p_agent)
+  WITH mine AS (SELECT p_agent AS id UNION SELECT agent_id FROM identities WHERE merged_into = p_agent)
+  SELECT coalesce(array_agg(platform || ':' || realm || ':' || user_id), '{}') FROM identities
+  WHERE agent_id IN (SELECT id FROM mine) OR merged_into IN (SELECT id FROM mine)
 $$;
 
 -- What is left of an agent anywhere, and of its person's words in anybody's rows: the proof after an erasure. All zero, or the erasure failed.

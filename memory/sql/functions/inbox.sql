@@ -53,6 +53,12 @@ CREATE FUNCTION defer_wake(p_agent bigint) RETURNS bigint LANGUAGE sql SET searc
     ROW('default', 'wake', 0, 'agent:' || p_agent, NULL, jsonb_build_object('agent', p_agent), NULL)::procrastinate_job_to_defer_v1]))
 $$;
 
+-- Takes the waiting wake-ups of agents out of the queue. Procrastinate's own triggers name its tables without their schema. Returns how many.
+CREATE FUNCTION drop_wakes(p_agents bigint[]) RETURNS bigint LANGUAGE sql SET search_path = procrastinate, public, pg_temp AS $$
+  WITH gone AS (DELETE FROM procrastinate_jobs WHERE status = 'todo' AND lock = ANY (ARRAY(SELECT 'agent:' || unnest(p_agents))) RETURNING 1)
+  SELECT count(*) FROM gone
+$$;
+
 -- Sweeper: agents whose flag is up without a job (a job that ended for good), so that they are woken again.
 CREATE FUNCTION unwoken_agents(p_limit integer) RETURNS SETOF bigint
 LANGUAGE sql SECURITY DEFINER AS $$

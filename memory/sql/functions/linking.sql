@@ -128,8 +128,7 @@ BEGIN
   FOR t IN SELECT one_per_agent() LOOP
     EXECUTE format('DELETE FROM %1$I WHERE agent_id = $1 AND EXISTS (SELECT 1 FROM %1$I WHERE agent_id = $2)', t) USING p_young, p_old;
   END LOOP;
-  FOR t IN SELECT r.relname::text FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
-           WHERE r.relnamespace = 'keepsake'::regnamespace AND r.relkind = 'r' AND a.attname = 'agent_id' AND NOT a.attisdropped ORDER BY 1 LOOP
+  FOR t IN SELECT tables_with(ARRAY['agent_id']) LOOP
     EXECUTE format('UPDATE %I SET agent_id = $2 WHERE agent_id = $1', t) USING p_young, p_old;
   END LOOP;
   UPDATE identities SET merged_into = p_old WHERE merged_into = p_young;
@@ -141,9 +140,7 @@ BEGIN
       wake = o.wake OR waiting
     WHERE id = p_old;
   DELETE FROM agents WHERE id = p_young;
-  -- Procrastinate's own triggers name its tables without their schema.
-  PERFORM set_config('search_path', 'keepsake, procrastinate, public, pg_temp', true);
-  DELETE FROM procrastinate.procrastinate_jobs WHERE status = 'todo' AND lock = 'agent:' || p_young;
+  PERFORM drop_wakes(ARRAY[p_young]);
   RETURN waiting AND NOT o.wake;
 END $$;
 
@@ -162,8 +159,7 @@ BEGIN
   UPDATE identities SET agent_id = made WHERE agent_id = p_agent AND platform = p_platform AND realm = p_realm;
   here := ARRAY(SELECT id FROM places WHERE platform = p_platform AND realm = p_realm);
   UPDATE conversations SET agent_id = made WHERE agent_id = p_agent AND place_id = ANY (here);
-  FOR t IN SELECT r.relname::text FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid JOIN pg_attribute b ON b.attrelid = r.oid AND b.attname = 'place_id'
-           WHERE r.relnamespace = 'keepsake'::regnamespace AND r.relkind = 'r' AND a.attname = 'agent_id' ORDER BY 1 LOOP
+  FOR t IN SELECT tables_with(ARRAY['agent_id', 'place_id']) LOOP
     EXECUTE format('UPDATE %I SET agent_id = $2 WHERE agent_id = $1 AND place_id = ANY ($3)', t) USING p_agent, made, here;
   END LOOP;
   -- What stands under no place goes with the row that it belongs to.

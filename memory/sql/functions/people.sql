@@ -83,12 +83,16 @@ LANGUAGE sql SECURITY DEFINER STABLE AS $$
   SELECT EXISTS (SELECT 1 FROM blocks WHERE hash = block_hash(p_platform, p_realm, p_user) AND workspace IN ('', p_workspace))
 $$;
 
+-- The accounts of an agent's person on a platform. No definer's rights and no settings, so that it is planned with the query around it.
+CREATE FUNCTION accounts_at(p_agent bigint, p_platform text, p_realm text) RETURNS SETOF identities LANGUAGE sql STABLE AS $$
+  SELECT * FROM identities WHERE (merged_into = p_agent OR (agent_id = p_agent AND merged_into IS NULL)) AND platform = p_platform AND realm = p_realm
+$$;
+
 -- Under which names the person of an agent is met in a direct message: who wrote there, or as long as nobody did all of that platform's.
 CREATE FUNCTION met_at(p_agent bigint, p_place bigint) RETURNS TABLE (platform text, realm text, user_id text, unreachable_since timestamptz)
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
   WITH own AS (
-    SELECT i.* FROM identities i JOIN places p ON p.platform = i.platform AND p.realm = i.realm
-    WHERE p.id = p_place AND p.kind = 'direct' AND (i.merged_into = p_agent OR (i.agent_id = p_agent AND i.merged_into IS NULL))),
+    SELECT i.* FROM places p, accounts_at(p_agent, p.platform, p.realm) i WHERE p.id = p_place AND p.kind = 'direct'),
   wrote AS (
     SELECT o.* FROM own o WHERE (SELECT count(*) FROM own) > 1 AND EXISTS (
       SELECT 1 FROM messages m JOIN conversations c ON c.id = m.conversation_id

@@ -47,7 +47,7 @@ END $$;
 CREATE FUNCTION place_changed(p_platform text, p_realm text, p_workspace text, p_external text, p_kind text, p_name text, p_parent text, p_closed boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-  IF EXISTS (SELECT 1 FROM places WHERE platform = p_platform AND realm = p_realm AND external_id = p_external) THEN
+  IF place_known(p_platform, p_realm, p_external) IS NOT NULL THEN
     PERFORM place_of(p_platform, p_realm, p_workspace, p_external, p_kind, p_name, p_parent, NULL, p_closed);
   END IF;
 END $$;
@@ -149,10 +149,15 @@ BEGIN
     writable := ARRAY[p_place];
   END IF;
   whole := array_remove(coalesce(whole, '{}'), NULL);
-  PERFORM set_config('keepsake.agent', p_agent::text, true), set_config('keepsake.whole', whole::text, true),
-          set_config('keepsake.public', public_now::text, true), set_config('keepsake.shared', shared::text, true),
-          set_config('keepsake.writable', array_remove(coalesce(writable, '{}'), NULL)::text, true);
+  PERFORM use_places(p_agent, whole, public_now, shared, array_remove(coalesce(writable, '{}'), NULL));
 END $$;
+
+-- Makes the settings of a transaction that row-level security reads.
+CREATE FUNCTION use_places(p_agent bigint, p_whole bigint[], p_public bigint[], p_shared bigint[], p_writable bigint[]) RETURNS void LANGUAGE sql AS $$
+  SELECT set_config('keepsake.agent', p_agent::text, true), set_config('keepsake.whole', p_whole::text, true),
+    set_config('keepsake.public', p_public::text, true), set_config('keepsake.shared', p_shared::text, true),
+    set_config('keepsake.writable', p_writable::text, true)
+$$;
 
 -- As `enter`, for a workspace's admin: whole are the places of that workspace alone, direct messages only of people who got the notice since
 -- p_direct (null: of nobody).
@@ -164,8 +169,6 @@ BEGIN
   SELECT coalesce(array_agg(p.id), '{}') INTO here FROM conversations c JOIN places p ON p.id = c.place_id
     WHERE c.agent_id = p_agent AND p.platform = p_platform AND p.realm = p_realm AND p_workspace <> '' AND p.workspace = p_workspace
       AND (p.kind <> 'direct' OR (SELECT a.noticed_at >= p_direct FROM agents a WHERE a.id = p_agent));
-  PERFORM set_config('keepsake.agent', p_agent::text, true), set_config('keepsake.whole', here::text, true),
-          set_config('keepsake.public', '{}', true), set_config('keepsake.shared', '{}', true),
-          set_config('keepsake.writable', here::text, true);
+  PERFORM use_places(p_agent, here, '{}', '{}', here);
   RETURN cardinality(here);
 END $$;

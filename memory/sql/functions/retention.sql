@@ -108,9 +108,8 @@ BEGIN
     PERFORM 1 FROM agents WHERE id = a FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND;
     here := ARRAY(SELECT p.id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) WHERE w.left_at < p_before AND p.kind <> 'direct');
-    FOR t IN SELECT r.relname FROM pg_attribute x JOIN pg_class r ON r.oid = x.attrelid JOIN pg_attribute y ON y.attrelid = r.oid AND y.attname = 'agent_id'
-             WHERE x.attname = 'place_id' AND r.relnamespace = 'keepsake'::regnamespace AND r.relkind = 'r'
-             ORDER BY array_position(ARRAY['messages', 'events', 'outbox', 'turns', 'conversations']::text[], r.relname::text) NULLS FIRST LOOP
+    FOR t IN SELECT * FROM tables_with(ARRAY['agent_id', 'place_id']) r
+             ORDER BY array_position(ARRAY['messages', 'events', 'outbox', 'turns', 'conversations']::text[], r) NULLS FIRST LOOP
       EXECUTE format('DELETE FROM %I WHERE agent_id = $1 AND place_id = ANY ($2)', t) USING a, here;
     END LOOP;
     UPDATE agents SET version = version + 1 WHERE id = a;

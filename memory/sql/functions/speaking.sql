@@ -20,10 +20,8 @@ CREATE FUNCTION standing(p_agent bigint, p_place bigint, p_turn bigint) RETURNS 
   direct boolean, busy boolean, last_active timestamptz, crisis_at timestamptz, quiet_until timestamptz, spoken timestamptz[], wrote timestamptz[])
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
   SELECT coalesce(s.openers, 'unasked'), coalesce(a.timezone, ''), s.quiet_from, s.quiet_to, s.daily_cap, a.paused,
-    EXISTS (SELECT 1 FROM identities i WHERE (i.merged_into = a.id OR (i.agent_id = a.id AND i.merged_into IS NULL)) AND i.platform = p.platform AND i.realm = p.realm
-            AND blocked(i.platform, i.realm, i.user_id, p.workspace)),
-    EXISTS (SELECT 1 FROM identities i WHERE (i.merged_into = a.id OR (i.agent_id = a.id AND i.merged_into IS NULL)) AND i.platform = p.platform AND i.realm = p.realm
-            AND i.unreachable_since IS NULL),
+    EXISTS (SELECT 1 FROM accounts_at(a.id, p.platform, p.realm) i WHERE blocked(i.platform, i.realm, i.user_id, p.workspace)),
+    EXISTS (SELECT 1 FROM accounts_at(a.id, p.platform, p.realm) i WHERE i.unreachable_since IS NULL),
     p.kind = 'direct' AND p.owner_id IS NOT DISTINCT FROM a.id,
     EXISTS (SELECT 1 FROM turns t WHERE t.agent_id = a.id AND t.state = 'running' AND t.id IS DISTINCT FROM p_turn)
       OR EXISTS (SELECT 1 FROM events e WHERE e.agent_id = a.id AND e.status = 0 AND e.origin = 'person'),
