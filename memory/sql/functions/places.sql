@@ -149,15 +149,10 @@ BEGIN
     writable := ARRAY[p_place];
   END IF;
   whole := array_remove(coalesce(whole, '{}'), NULL);
-  PERFORM use_places(p_agent, whole, public_now, shared, array_remove(coalesce(writable, '{}'), NULL));
+  PERFORM set_config('keepsake.agent', p_agent::text, true), set_config('keepsake.whole', whole::text, true),
+          set_config('keepsake.public', public_now::text, true), set_config('keepsake.shared', shared::text, true),
+          set_config('keepsake.writable', array_remove(coalesce(writable, '{}'), NULL)::text, true);
 END $$;
-
--- Makes the settings of a transaction that row-level security reads.
-CREATE FUNCTION use_places(p_agent bigint, p_whole bigint[], p_public bigint[], p_shared bigint[], p_writable bigint[]) RETURNS void LANGUAGE sql AS $$
-  SELECT set_config('keepsake.agent', p_agent::text, true), set_config('keepsake.whole', p_whole::text, true),
-    set_config('keepsake.public', p_public::text, true), set_config('keepsake.shared', p_shared::text, true),
-    set_config('keepsake.writable', p_writable::text, true)
-$$;
 
 -- As `enter`, for a workspace's admin: whole are the places of that workspace alone, direct messages only of people who got the notice since
 -- p_direct (null: of nobody).
@@ -169,6 +164,8 @@ BEGIN
   SELECT coalesce(array_agg(p.id), '{}') INTO here FROM conversations c JOIN places p ON p.id = c.place_id
     WHERE c.agent_id = p_agent AND p.platform = p_platform AND p.realm = p_realm AND p_workspace <> '' AND p.workspace = p_workspace
       AND (p.kind <> 'direct' OR (SELECT a.noticed_at >= p_direct FROM agents a WHERE a.id = p_agent));
-  PERFORM use_places(p_agent, here, '{}', '{}', here);
+  PERFORM set_config('keepsake.agent', p_agent::text, true), set_config('keepsake.whole', here::text, true),
+          set_config('keepsake.public', '{}', true), set_config('keepsake.shared', '{}', true),
+          set_config('keepsake.writable', here::text, true);
   RETURN cardinality(here);
 END $$;
