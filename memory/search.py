@@ -1,6 +1,6 @@
 """Search of recall and archival storage: words and meaning blended, one page at a time, with true totals.
 
-The ranking is SQL (`migrations/sql/0001_search.sql`, which defines what a match is); this module carries
+The ranking is SQL (`memory/sql/functions/search.sql`, which defines what a match is); this module carries
 values in and out. Measured on the development half of LoCoMo, 760 questions of categories 1 to 4 (`bot bench
 retrieval`), share of the evidence among the first 10 messages: words alone 0.71 (with `ts_rank` and without
 neighbours 0.59), meaning alone 0.50, both 0.73. What brought it: weighing words by how rare they are in the

@@ -164,12 +164,8 @@ def _migrate_inside(owner_url: str, progress: Progress) -> None:
         raise StartError(
             f"data.folder: the database inside could not be migrated ({reason(error)}). Run `bot doctor`."
         ) from error
-    except Exception as error:
-        if type(error).__name__ != "CommandError":  # alembic's: a revision it does not know
-            raise
-        raise StartError(
-            "data.folder: the database inside is newer than this program. Update Keepsake, or restore a backup."
-        ) from error
+    except migrations.MigrationRefused as error:
+        raise StartError(f"data.folder: the database inside {error}") from error
 
 
 @asynccontextmanager

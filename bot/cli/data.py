@@ -42,7 +42,7 @@ def migrate(context: typer.Context, admin_url_env: Admin = None) -> None:
     if not url:
         _needs_none(admin_url_env)
         with embedded.servers(loaded.data, progress=note) as servers:
-            changed = migrations.migrate(servers.owner_url)
+            changed = _migrated("data.folder", servers.owner_url)
         typer.echo("Migrated." if changed else "Nothing to do.")
         return
     admin = secret_of(admin_url_env, "--admin-url-env")
@@ -52,7 +52,7 @@ def migrate(context: typer.Context, admin_url_env: Admin = None) -> None:
     database, own = parts.path.lstrip("/") or "keepsake", secrets.token_urlsafe(24)
     embedded.provision(admin, own, unquote(parts.password), database)
     try:
-        changed = migrations.migrate(owner_address(admin, database, own))
+        changed = _migrated("database.url", owner_address(admin, database, own))
     except psycopg.Error as error:
         raise StartError(
             f"database.url: the migration failed, nothing was changed ({without_password(reason(error), admin)})."
@@ -93,12 +93,19 @@ def restore(
         asyncio.run(_emptied(loaded.config.redis.url or (target.redis_url if isinstance(target, Servers) else "")))
         again = None
         if isinstance(target, Servers):
-            migrations.migrate(target.owner_url)
+            _migrated("data.folder", target.owner_url)
             again = erasures.reapply(address, record, erasure_key(loaded.data), now) if record else 0
     whom = "1 person" if again == 1 else f"{again} people"
     erased = f" Erased again: {whom} who had been erased since the backup was made." if again else ""
     rest = " Now run `bot migrate --admin-url-env NAME`; the erasures since then are applied again at the next start."
     typer.echo(f"Restored.{rest if again is None else erased}")
+
+
+def _migrated(key: str, owner_url: str) -> bool:
+    try:
+        return migrations.migrate(owner_url)
+    except migrations.MigrationRefused as error:
+        raise StartError(f"{key}: the database {error}") from error
 
 
 async def _emptied(redis: str) -> None:

@@ -23,6 +23,7 @@ from bot.embedded.errors import explained
 from bot.embedded.folder import sync_folder
 from bot.embedded.programs import postgres_folder
 from bot.embedded.provision import BOT, DATABASE, OWNER, create_database, reason
+from memory import migrations
 
 KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH")
 MAINTENANCE = "postgres"
@@ -91,7 +92,7 @@ def restore(target: Servers | str, file: Path, *, replace: bool = False, databas
         database: the database to restore.
 
     Raises:
-        EmbeddedError: not a complete backup; the database is not empty; roles are missing; no answer.
+        EmbeddedError: not a complete backup, or one that cannot be migrated; the database is not empty; roles are missing; no answer.
     """
     file = check_file(file)
     if _run("pg_restore", ["--list", str(file)], None).returncode != 0:
@@ -123,6 +124,10 @@ def _restore(admin: Connection[TupleRow], target: Servers | str, file: Path, dat
                 f"{file} could not be restored: it is damaged or cut off, or the disk is full. The database was not changed."
             )
         with psycopg.connect(_address(target, fresh), autocommit=True) as connection:
+            try:
+                migrations.refuse(migrations.revision_of(connection))
+            except migrations.MigrationRefused as error:
+                raise EmbeddedError(f"The backup {error} Nothing was changed.") from error
             connection.execute("analyze")
         _swap(admin, fresh, database, old)
     except BaseException:

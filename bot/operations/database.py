@@ -6,7 +6,6 @@ superuser, and with one the promises about other people's memory would rest on o
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -122,24 +121,21 @@ async def _revision(connection: psycopg.AsyncConnection[dict[str, Any]]) -> Find
             "database.url: this role may not use the bot's tables",
             "Connect as keepsake_bot, or run `bot migrate --admin-url-env NAME`.",
         )
-    found = rows[0]["version_num"] if rows else None
-    if found == needed:
-        return right(f"migrations: at the newest revision, {needed}")
-    if found is None or _known(found):
-        state = "are missing" if found is None else f"stand at {found}, this program needs {needed}"
+    found = rows[0]["version_num"] if rows else ""
+    if found > needed:
         return wrong(
-            f"migrations: {state}",
-            "Run `bot migrate --admin-url-env NAME`, with an administrator's address in the variable NAME.",
+            f"migrations: the database is at {found}, which is newer than this program",
+            "Update Keepsake, or restore an older backup.",
         )
+    if found == needed:
+        functions = await _rows(connection, "SELECT digest FROM keepsake.functions")
+        if [row["digest"] for row in functions] == [migrations.digest()]:
+            return right(f"migrations: at the newest revision, {needed}")
+        state = "the database has the functions of another version"
+    else:
+        state = f"the database is at {found}, this program needs {needed}" if found else "are missing"
     return wrong(
-        f"migrations: the database is at {found}, which is newer than this program",
-        "Update Keepsake, or restore an older backup.",
-    )
-
-
-def _known(revision: str) -> bool:
-    return (Path(migrations.__file__).parent / "versions").is_dir() and any(
-        file.stem.split("_")[0] == revision for file in (Path(migrations.__file__).parent / "versions").glob("*.py")
+        f"migrations: {state}", "Run `bot migrate --admin-url-env NAME`, with an administrator's address in the variable NAME."
     )
 
 
@@ -147,7 +143,7 @@ def _security(open_tables: Sequence[str]) -> Finding:
     if open_tables:
         return wrong(
             f"row-level security: is not forced on {', '.join(open_tables)}",
-            "Somebody changed the tables; restore a backup or run the migrations anew.",
+            "Somebody changed the tables; restore a backup or run the migrations again.",
         )
     return right("row-level security: forced on every table with personal data")
 

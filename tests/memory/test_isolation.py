@@ -21,6 +21,8 @@ IMPERSONAL = {
     "heard": "up to which message each platform was heard",
     "erased_people": "keyed hashes",
     "erasures": "counts",
+    "functions": "a fingerprint of the program's text",
+    "heard": "the newest message's id on each platform",
     "places": "protected, and made anonymous by an erasure",
     "slack_installations": "workspaces",
     "slack_states": "workspaces",

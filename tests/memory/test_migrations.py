@@ -1,13 +1,15 @@
-"""The migrations: one head, run once, two first starts at once, never by the bot's role."""
+"""Tables by migrations and functions as they are written: once, by one process at a time, by the owner alone, and from which databases."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
-from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
@@ -15,10 +17,32 @@ from bot.embedded import Servers
 from memory import migrations
 from tests.conftest import Urls
 
+SQL = Path(migrations.__file__).parent / "sql"
+
+
+@pytest.fixture
+def empty(cluster: Servers) -> Iterator[str]:
+    """The owner's address of a database that was prepared and never migrated."""
+    with psycopg.connect(cluster.admin_url, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE empty OWNER keepsake_owner")
+        try:
+            with psycopg.connect(cluster.admin_url.replace("/postgres?", "/empty?"), autocommit=True) as inside:
+                for extension in ("vector", "pg_trgm", "btree_gin"):
+                    inside.execute(f"CREATE EXTENSION {extension} SCHEMA public".encode())
+            yield cluster.owner_url.replace("/keepsake?", "/empty?")
+        finally:
+            admin.execute("DROP DATABASE empty WITH (FORCE)")
+
+
+def opened(url: str) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(url, autocommit=True, options="-c search_path=keepsake,public")
+
 
 def test_the_head_by_file_names_is_alembics_head() -> None:
     config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    config.set_main_option("script_location", str(SQL))
+    config.set_main_option("version_locations", str(SQL / "tables"))
+    config.set_main_option("path_separator", "newline")
     assert migrations.head() == ScriptDirectory.from_config(config).get_current_head()
 
 
@@ -26,87 +50,210 @@ def test_a_migrated_database_is_left_alone(urls: Urls) -> None:
     assert migrations.migrate(urls.owner) is False
 
 
-def test_two_first_starts_at_once_migrate_one_after_the_other(cluster: Servers) -> None:
-    with psycopg.connect(cluster.admin_url, autocommit=True) as admin:
-        admin.execute("CREATE DATABASE empty OWNER keepsake_owner")
-        try:
-            with psycopg.connect(cluster.admin_url.replace("/postgres?", "/empty?"), autocommit=True) as inside:
-                for extension in ("vector", "pg_trgm", "btree_gin"):
-                    inside.execute(f"CREATE EXTENSION {extension} SCHEMA public".encode())
-            owner = cluster.owner_url.replace("/keepsake?", "/empty?")
-            with ThreadPoolExecutor(2) as pool:
-                assert sorted(pool.map(migrations.migrate, [owner, owner])) == [False, True]
-            with psycopg.connect(owner) as connection:
-                assert migrations.revision_of(connection) == migrations.head()
-        finally:
-            admin.execute("DROP DATABASE empty WITH (FORCE)")
+def test_two_first_starts_at_once_migrate_one_after_the_other(empty: str) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(migrations.migrate, [empty, empty])) == [False, True]
+    with psycopg.connect(empty) as connection:
+        assert migrations.revision_of(connection) == migrations.head()
+        assert migrations.digest_of(connection) == migrations.digest()
 
 
-def test_the_bots_role_cannot_migrate(urls: Urls, cluster: Servers) -> None:
-    with psycopg.connect(cluster.admin_url, autocommit=True) as admin:
-        admin.execute("CREATE DATABASE empty2 OWNER keepsake_owner")
-        try:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                migrations.migrate(cluster.bot_url.replace("/keepsake?", "/empty2?"))
-        finally:
-            admin.execute("DROP DATABASE empty2 WITH (FORCE)")
+def test_the_bots_role_cannot_migrate(empty: str, cluster: Servers) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        migrations.migrate(cluster.bot_url.replace("/keepsake?", "/empty?"))
 
 
-OLD = """
+# Functions ------------------------------------------------------------------------------------------------------------
+
+
+EARLIER = """
+  INSERT INTO agents (timezone) VALUES ('Europe/Berlin');
+  CREATE FUNCTION no_longer_written() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
+  DROP FUNCTION people();
+  CREATE FUNCTION people() RETURNS bigint LANGUAGE sql AS 'SELECT 7::bigint';
+  UPDATE functions SET digest = 'of an earlier version';
+"""
+
+
+def test_functions_of_an_earlier_version_are_made_again_once_and_rows_stay(urls: Urls) -> None:
+    with opened(urls.owner) as connection:
+        connection.execute(EARLIER.encode())
+        with ThreadPoolExecutor(2) as pool:
+            assert sorted(pool.map(migrations.migrate, [urls.owner, urls.owner])) == [False, True]
+        assert connection.execute("SELECT * FROM people()").fetchall() == []
+        assert connection.execute("SELECT to_regproc('no_longer_written')").fetchall() == [(None,)]
+        assert connection.execute("SELECT timezone FROM agents").fetchall() == [("Europe/Berlin",)]
+    with opened(urls.bot) as bot:
+        assert bot.execute("SELECT * FROM people()").fetchall() == []
+        assert migrations.digest_of(bot) == migrations.digest()
+
+
+def test_the_bots_role_does_not_make_functions(urls: Urls) -> None:
+    with opened(urls.owner) as connection:
+        connection.execute(EARLIER.encode())
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            migrations.migrate(urls.bot)
+        assert connection.execute("SELECT people()").fetchall() == [(7,)]
+
+
+def test_a_change_of_any_word_changes_the_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "grants.sql").write_text("SELECT 1;")
+    (tmp_path / "functions" / "one.sql").write_text("SELECT 1;")
+    monkeypatch.setattr(migrations, "_SQL", tmp_path)
+    first = migrations.digest()
+    (tmp_path / "functions" / "one.sql").write_text("SELECT 2;")
+    second = migrations.digest()
+    (tmp_path / "grants.sql").write_text("SELECT 2;")
+    assert len({first, second, migrations.digest()}) == 3
+
+
+def test_every_function_is_written_once() -> None:
+    texts = [file.read_text() for file in SQL.rglob("*.sql")]
+    names = Counter(
+        name for text in texts for name in re.findall(r"^\s*CREATE (?:OR REPLACE )?FUNCTION (\S+?)\(", text, re.M | re.I)
+    )
+    assert len(names) > 100
+    assert [name for name, times in names.items() if times > 1] == []
+    written = [name for name in names if not name.isidentifier()]
+    assert written == [], "without a schema, so that what is written is what is found"
+
+
+def test_every_function_in_the_database_is_written_here(urls: Urls) -> None:
+    written = {name for file in SQL.rglob("*.sql") for name in re.findall(r"^CREATE FUNCTION (\w+)\(", file.read_text(), re.M)}
+    with opened(urls.owner) as connection:
+        found = connection.execute(
+            "SELECT proname FROM pg_proc WHERE pronamespace = 'keepsake'::regnamespace AND prokind = 'f'"
+        ).fetchall()
+    assert {name for (name,) in found} == written
+
+
+UNWRITABLE = (
+    psycopg.errors.SyntaxError,
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.UndefinedFunction,
+    psycopg.errors.UndefinedObject,
+    psycopg.errors.AmbiguousColumn,
+    psycopg.errors.AmbiguousFunction,
+    psycopg.errors.DatatypeMismatch,
+    psycopg.errors.InvalidFunctionDefinition,
+    psycopg.errors.WrongObjectType,
+)
+
+
+def test_every_functions_body_is_valid(urls: Urls) -> None:
+    """They are made unchecked, in any order: each is checked as when it would have been made last, and called with nothing known."""
+    wrong = []
+    with opened(urls.owner) as connection:
+        functions = connection.execute(
+            """SELECT p.proname, l.lanvalidator::regproc || '(' || p.oid || ')', p.prorettype = 'trigger'::regtype,
+                 (SELECT string_agg('NULL::' || t::regtype, ', ') FROM unnest(p.proargtypes::oid[]) t)
+               FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.pronamespace = 'keepsake'::regnamespace AND p.prokind = 'f'"""
+        ).fetchall()
+        assert len(functions) > 100
+        for name, check, triggered, nothing in functions:
+            for call in [check] if triggered else [check, f"{name}({nothing or ''})"]:
+                try:
+                    with connection.transaction(force_rollback=True):
+                        connection.execute("SET LOCAL search_path = keepsake, procrastinate, public")
+                        connection.execute(f"SELECT {call}".encode())
+                except UNWRITABLE as error:
+                    wrong.append(f"{name}: {error}")
+                except psycopg.Error:
+                    pass  # what it says to nothing known is its own affair
+    assert wrong == []
+
+
+# Databases of other versions ------------------------------------------------------------------------------------------
+
+
+LAST_OLD = """
   INSERT INTO agents (timezone) VALUES ('Europe/Berlin');
   INSERT INTO identities (platform, realm, user_id, agent_id) VALUES ('console', '', 'ada', 1);
   SELECT conversation_of(1, place_of('console', '', '', 'ada', 'direct', '', NULL, 1));
-  INSERT INTO turns (agent_id, conversation_id, place_id, epoch, origin, state, started_at) VALUES (1, 1, 1, 1, 'person', 'running', now());
-  INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, searchable, created_at, turn_id)
-    VALUES (1, 1, 1, 'direct', 1, 'user', 'message', 'hi', true, now(), 1);
-  INSERT INTO working_context (agent_id, place_id, visibility, section, content, created_at, updated_at)
-    VALUES (1, 1, 'direct', 'profile', 'Has a dog.', now(), now());
-  INSERT INTO passages (agent_id, place_id, visibility, content, created_at) VALUES (1, 1, 'direct', 'A dog.', now());
-  INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, due_at, created_at) VALUES
-    (1, 1, 'direct', 'reminder', 'roses', 'Europe/Berlin', now(), now(), now()),
-    (1, 1, 'direct', 'opener', 'one', 'UTC', now(), now(), now()), (1, 1, 'direct', 'opener', 'two', 'UTC', now(), now(), now());
-  INSERT INTO memory_log (agent_id, place_id, at, actor, action, target, target_id)
-    VALUES (1, 1, now(), 'agent', 'working_context_append', 'working_context', 1);
-  INSERT INTO memory_log_content (log_id, agent_id, after) VALUES (1, 1, 'Has a dog.');
-  INSERT INTO events (agent_id, seq, place_id, visibility, kind, origin, source, idem, payload, status, created_at)
-    SELECT 1, 1 + status, 1, 'direct', 'message', 'person', 'console', status, '{"text": "hi", "quotes": [{"text": "ho"}], "message_id": "7"}',
-      status, now() FROM generate_series(0, 3) status;
+  INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, searchable, passing, created_at)
+    VALUES (1, 1, 1, 'direct', 1, 'user', 'message', 'My dog is called Rex.', true, true, now());
+  SELECT use_embedding_model('another', 8);
+  DROP TABLE functions;
+  UPDATE alembic_version SET version_num = '0013';
+  CREATE INDEX identities_merged_into_idx1 ON identities (merged_into) WHERE merged_into IS NOT NULL;
+  CREATE FUNCTION usable(place bigint, visibility text, shareable boolean) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 """
-"""Somebody who is in the middle of a turn, in a database of the first revision."""
+"""What a database of revision 0013 has and lacks beside a fresh one, and somebody in it who paused their memory."""
 
 
-def test_a_database_of_the_first_revision_comes_along_with_its_rows(cluster: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    newest = command.upgrade
-    with psycopg.connect(cluster.admin_url, autocommit=True) as admin:
-        admin.execute("CREATE DATABASE old OWNER keepsake_owner")
-        try:
-            with psycopg.connect(cluster.admin_url.replace("/postgres?", "/old?"), autocommit=True) as inside:
-                for extension in ("vector", "pg_trgm", "btree_gin"):
-                    inside.execute(f"CREATE EXTENSION {extension} SCHEMA public".encode())
-            owner = cluster.owner_url.replace("/keepsake?", "/old?")
-            monkeypatch.setattr(command, "upgrade", lambda config, _: newest(config, "0001"))
-            migrations.migrate(owner)
-            monkeypatch.setattr(command, "upgrade", newest)
-            with psycopg.connect(owner, options="-c search_path=keepsake,public") as old:
-                assert migrations.revision_of(old) == "0001"
-                old.execute(OLD.encode())
-            assert migrations.migrate(owner) is True
-            with psycopg.connect(owner, options="-c search_path=keepsake,public") as new:
-                assert new.execute("SELECT kind FROM timers WHERE due_at IS NOT NULL").fetchall() == [("reminder",)]
-                emptied = {"message_id": "7"}
-                whole = {"text": "hi", "quotes": [{"text": "ho"}], **emptied}
-                events = new.execute("SELECT status, payload FROM events ORDER BY status").fetchall()
-                assert events == [(0, whole), (1, emptied), (2, whole), (3, emptied)]
-                # What later revisions do on a change, they do to old rows as well.
-                new.execute(
-                    "UPDATE agents SET paused = true; UPDATE messages SET passing = true; UPDATE agents SET paused = false, timezone = 'UTC'"
-                )
-                assert new.execute("SELECT count(*) FROM rezoned").fetchall() == [(1,)]
-                new.execute("UPDATE turns SET state = 'done'")
-                assert new.execute("SELECT count(*) FROM messages").fetchall() == [(0,)]
-                counts = new.execute("SELECT erase_agent(1, 'person', 'key', now())").fetchall()[0][0]
-                assert counts["timers"] == 3
-                left = new.execute("SELECT residue(1)").fetchall()[0][0]
-                assert not any(left.values())
-        finally:
-            admin.execute("DROP DATABASE old WITH (FORCE)")
+def test_a_database_of_the_last_old_revision_is_adopted_with_its_rows(urls: Urls) -> None:
+    with opened(urls.owner) as connection:
+        fresh = migrations.listing(connection)
+        connection.execute(LAST_OLD.encode())
+        assert migrations.migrate(urls.owner) is True
+        assert migrations.migrate(urls.owner) is False
+        assert migrations.revision_of(connection) == migrations.head()
+        assert migrations.listing(connection) == fresh
+        assert connection.execute("SELECT to_regproc('usable')").fetchall() == [(None,)]
+        schemas = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'adopted%'").fetchall()
+        assert schemas == [], "what was compared with is gone"
+        # The rows are there, and what hangs on them works.
+        assert connection.execute("SELECT tsv @@ search_query('dog') FROM messages").fetchall() == [(True,)]
+        connection.execute("UPDATE agents SET paused = true; UPDATE agents SET paused = false, timezone = 'UTC'")
+        assert connection.execute("SELECT (SELECT count(*) FROM rezoned), (SELECT count(*) FROM messages)").fetchall() == [(1, 0)]
+
+
+CHANGES = {
+    # what somebody did by hand: what the listing calls it
+    "ALTER TABLE agents ADD COLUMN mine text": "column agents.mine",
+    "ALTER TABLE messages ALTER COLUMN content DROP NOT NULL": "column messages.content",
+    "ALTER TABLE turns DROP CONSTRAINT turns_state_check": "constraint turns.turns_state_check",
+    "DROP INDEX one_running_turn": "index one_running_turn",
+    "DROP POLICY messages_made ON messages": "policy messages.messages_made",
+    "ALTER TABLE messages NO FORCE ROW LEVEL SECURITY": "table messages",
+    "DROP TRIGGER empty_ended ON events": "trigger events.empty_ended",
+    "CREATE OR REPLACE FUNCTION current_agent() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'": "function current_agent()",
+    "GRANT DELETE ON memory_log TO keepsake_bot": "grant on memory_log",
+    "GRANT UPDATE (user_id) ON identities TO keepsake_bot": "grant on identities.user_id",
+    "DROP TABLE heard": "table heard",
+}
+
+
+def test_every_kind_of_change_by_hand_is_seen(urls: Urls) -> None:
+    with opened(urls.owner) as connection:
+        as_made = migrations.listing(connection)
+        for change, named in CHANGES.items():
+            with connection.transaction(force_rollback=True):
+                connection.execute(change.encode())
+                assert named in {what for what, _ in migrations.listing(connection) ^ as_made}, change
+
+
+def test_one_that_was_changed_by_hand_is_not_adopted(urls: Urls) -> None:
+    with opened(urls.owner) as connection:
+        connection.execute(LAST_OLD.encode())
+        connection.execute("DROP TRIGGER empty_ended ON events")
+        with pytest.raises(migrations.MigrationRefused) as refused:
+            migrations.migrate(urls.owner)
+        assert str(refused.value) == (
+            "is at 0013, but was changed by hand: trigger events.empty_ended. Restore a backup, or undo the change."
+        )
+        assert migrations.revision_of(connection) == "0013"
+        assert connection.execute("SELECT to_regproc('usable') IS NOT NULL, count(*) FROM messages").fetchall() == [(True, 1)]
+
+
+@pytest.mark.parametrize(
+    ("revision", "words"),
+    [
+        ("0001", "is too old for this program (at 0001, which starts from 0013). Run `bot migrate` of"),
+        ("0012", "is too old for this program (at 0012"),
+        ("0050", "is too old for this program (at 0050"),
+        ("9999", "is newer than this program (at 9999, which knows "),
+    ],
+)
+def test_databases_too_old_or_too_new_are_refused_in_one_line(urls: Urls, revision: str, words: str) -> None:
+    with opened(urls.owner) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = %s", (revision,))
+        connection.execute("UPDATE functions SET digest = 'another'")
+        with pytest.raises(migrations.MigrationRefused) as refused:
+            migrations.migrate(urls.owner)
+        assert str(refused.value).startswith(words)
+        assert "\n" not in str(refused.value)
+        assert migrations.revision_of(connection) == revision
+        assert migrations.digest_of(connection) == "another"

@@ -102,6 +102,21 @@ def test_a_damaged_file_changes_nothing(filled: Servers, tmp_path: Path, damage:
     assert ask(filled.admin_url, "select count(*) from pg_database where datname like 'keepsake_%'") == 0
 
 
+@pytest.mark.parametrize(("revision", "words"), [("0007", "is too old for this program"), ("9999", "is newer than this program")])
+def test_a_backup_of_a_version_that_cannot_be_migrated_changes_nothing(
+    filled: Servers, tmp_path: Path, revision: str, words: str
+) -> None:
+    with psycopg.connect(filled.owner_url, autocommit=True) as owner:
+        owner.execute("create table keepsake.alembic_version (version_num text)")
+        owner.execute("insert into keepsake.alembic_version values (%s)", (revision,))
+        file = backup(filled, tmp_path / "b.dump", now=NOW)
+        owner.execute("update keepsake.alembic_version set version_num = 'present'")
+    with pytest.raises(EmbeddedError, match=rf"^The backup {words} \(at {revision}.* Nothing was changed\.$"):
+        restore(filled, file, replace=True)
+    assert ask(filled.owner_url, "select version_num from keepsake.alembic_version") == "present"
+    assert ask(filled.admin_url, "select count(*) from pg_database where datname like 'keepsake_%'") == 0
+
+
 def test_a_restore_that_fails_at_the_last_step_changes_nothing(
     filled: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

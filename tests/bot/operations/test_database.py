@@ -6,6 +6,7 @@ import pytest
 from bot.app.services import refuse
 from bot.config.findings import Finding, StartError
 from bot.operations.database import inspect, owner_address, without_password
+from memory import migrations
 from tests.conftest import Urls
 
 
@@ -50,6 +51,16 @@ async def test_revisions(urls: Urls) -> None:
         [newer] = await faults(urls.bot)
         assert "newer than this program" in newer.what
         assert "Update Keepsake" in newer.remedy
+        admin.execute("UPDATE keepsake.alembic_version SET version_num = '0013'")
+        [older] = await faults(urls.bot)
+        assert "the database is at 0013, this program needs 0" in older.what
+        assert "bot migrate" in older.remedy
+        admin.execute("UPDATE keepsake.alembic_version SET version_num = %s", (migrations.head(),))
+        assert await faults(urls.bot) == []
+        admin.execute("UPDATE keepsake.functions SET digest = 'another'")
+        [rewritten] = await faults(urls.bot)
+        assert "the functions of another version" in rewritten.what
+        assert "bot migrate" in rewritten.remedy
         admin.execute("DELETE FROM keepsake.alembic_version")
         [missing] = await faults(urls.bot)
         assert "are missing" in missing.what

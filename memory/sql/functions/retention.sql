@@ -1,0 +1,118 @@
+-- What goes with time.
+
+-- Deletes of one kind what is older than a time, of at most p_agents people and p_rows rows of each, and skips people whose turn commits
+-- right now. Returns whose, how many rows, and whether it may be seen in their prompt. Nothing returned: nothing is left to do.
+CREATE FUNCTION retain(p_kind text, p_before timestamptz, p_agents integer, p_rows integer) RETURNS TABLE (agent_id bigint, removed bigint, seen boolean)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE a bigint; t text; wanted text; target text;
+BEGIN
+  SELECT k.t, k.wanted, k.seen INTO t, wanted, seen FROM (VALUES
+    ('messages', 'messages', 'created_at < $1 AND kind <> ''quote'' AND NOT passing', true),
+    ('quotes', 'messages', 'created_at < $1 AND kind = ''quote''', true),
+    ('quotes_waiting', 'events', 'created_at < $1 AND payload ? ''quotes''', false),
+    ('quotes_derived', 'working_context', 'updated_at < $1 AND author_id <> ''''', true),
+    ('quotes_stored', 'passages', 'created_at < $1 AND author_id <> ''''', true),
+    ('passing', 'messages', 'created_at < $1 AND passing', true),
+    ('archival', 'passages', 'created_at < $1 AND document_id IS NULL', true),
+    ('documents', 'documents', 'created_at < $1', true),
+    ('timers', 'timers', 'created_at < $1 AND due_at IS NULL', false),
+    ('requests', 'memory_requests', 'until < $1', false),
+    ('deliveries', 'outbox', 'created_at < $1 AND state IN (''sent'', ''failed'', ''withdrawn'')', false),
+    ('events', 'events', 'done_at < $1 AND status <> 0', false),
+    ('usage', 'usage', 'at < $1', false),
+    ('log', 'memory_log_content', 'log_id IN (SELECT l.id FROM memory_log l WHERE l.agent_id = r.agent_id AND l.at < $1)', false)
+  ) k (kind, t, wanted, seen) WHERE k.kind = p_kind;
+  IF t IS NULL THEN RAISE EXCEPTION 'no kind %', p_kind; END IF;
+  -- A turn that runs still needs its own.
+  IF t = 'messages' THEN wanted := wanted || ' AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = r.turn_id AND turns.state = ''running'')'; END IF;
+  FOR a IN EXECUTE format('SELECT a.id FROM agents a WHERE EXISTS (SELECT 1 FROM %I r WHERE r.agent_id = a.id AND %s) LIMIT $2', t, wanted)
+           USING p_before, p_agents LOOP
+    PERFORM 1 FROM agents WHERE id = a FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    IF p_kind = 'passing' THEN
+      removed := drop_passing(a, p_before);
+    ELSIF p_kind = 'quotes_waiting' THEN
+      -- The message itself waits on.
+      UPDATE events e SET payload = payload - 'quotes' WHERE e.agent_id = a AND e.created_at < p_before AND e.payload ? 'quotes';
+      GET DIAGNOSTICS removed = ROW_COUNT;
+    ELSE
+      -- What others said is repeated in results, and in the calls that stored it.
+      IF p_kind = 'quotes' THEN
+        EXECUTE format('SELECT drop_repeated(ARRAY[$2], ARRAY(SELECT r.content FROM messages r WHERE r.agent_id = $2 AND %s LIMIT $3), ''{}'')', wanted)
+          USING p_before, a, p_rows;
+      ELSIF p_kind IN ('quotes_derived', 'quotes_stored') THEN
+        EXECUTE format('SELECT drop_repeated(ARRAY[$2], ''{}'', ARRAY(SELECT r.turn_id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3))', t, wanted)
+          USING p_before, a, p_rows;
+      END IF;
+      -- The log repeats what it is about; that it was changed stays.
+      target := (jsonb_build_object('messages', 'message', 'working_context', 'working_context', 'passages', 'passage', 'timers', 'timer'))->>t;
+      IF target IS NOT NULL THEN
+        EXECUTE format('DELETE FROM memory_log_content k USING memory_log l WHERE l.id = k.log_id AND l.agent_id = $2 AND l.target = $4 '
+          'AND l.target_id = ANY (ARRAY(SELECT r.id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3))', t, wanted)
+          USING p_before, a, p_rows, target;
+      END IF;
+      EXECUTE format('DELETE FROM %1$I WHERE ctid = ANY (ARRAY(SELECT r.ctid FROM %1$I r WHERE r.agent_id = $2 AND %2$s LIMIT $3))', t, wanted)
+        USING p_before, a, p_rows;
+      GET DIAGNOSTICS removed = ROW_COUNT;
+    END IF;
+    IF seen AND removed > 0 THEN UPDATE agents SET version = version + 1 WHERE id = a; END IF;
+    agent_id := a;
+    IF removed > 0 THEN RETURN NEXT; END IF;
+  END LOOP;
+END $$;
+
+-- Deletes what was said while memory was paused, before a time, but for the turn that runs; a dead letter of it has nothing left to replay.
+-- Returns how many messages.
+CREATE FUNCTION drop_passing(p_agent bigint, p_before timestamptz) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE n bigint;
+BEGIN
+  UPDATE outbox SET body = '' WHERE agent_id = p_agent AND state IN ('sent', 'failed', 'withdrawn') AND turn_id IN (
+    SELECT turn_id FROM messages WHERE agent_id = p_agent AND passing AND created_at < p_before);
+  UPDATE events SET status = 3 WHERE agent_id = p_agent AND status = 2 AND id IN (
+    SELECT event_id FROM messages WHERE agent_id = p_agent AND passing AND created_at < p_before);
+  DELETE FROM messages WHERE agent_id = p_agent AND passing AND created_at < p_before
+    AND (turn_id IS NULL OR turn_id NOT IN (SELECT id FROM turns WHERE agent_id = p_agent AND state = 'running'));
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
+END $$;
+
+-- Erasures are remembered as long as a backup may bring somebody back.
+CREATE FUNCTION retain_erasures(p_before timestamptz) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER AS $$
+  WITH gone AS (DELETE FROM erased_people WHERE at < p_before RETURNING 1) SELECT count(*) FROM gone
+$$;
+
+-- Notes that the app was removed from a workspace, or that it is back.
+CREATE FUNCTION workspace_left(p_platform text, p_realm text, p_workspace text, p_left boolean, p_now timestamptz) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF p_workspace = '' THEN RETURN; END IF;
+  IF p_left THEN
+    INSERT INTO workspaces_left VALUES (p_platform, p_realm, p_workspace, p_now) ON CONFLICT DO NOTHING;
+  ELSE
+    DELETE FROM workspaces_left WHERE platform = p_platform AND realm = p_realm AND workspace = p_workspace;
+  END IF;
+END $$;
+
+-- Erases what came from workspaces that were left before a time: every row of their places, of at most p_agents people. Returns whose.
+CREATE FUNCTION retain_workspaces(p_before timestamptz, p_agents integer) RETURNS SETOF bigint
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE a bigint; here bigint[]; t text;
+BEGIN
+  -- Whoever speaks there is proof that the app is back.
+  DELETE FROM workspaces_left w WHERE EXISTS (SELECT 1 FROM places p JOIN events e ON e.place_id = p.id
+    WHERE p.platform = w.platform AND p.realm = w.realm AND p.workspace = w.workspace AND e.created_at > w.left_at);
+  FOR a IN SELECT DISTINCT c.agent_id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) JOIN conversations c ON c.place_id = p.id
+           WHERE w.left_at < p_before AND p.kind <> 'direct' LIMIT p_agents LOOP
+    PERFORM 1 FROM agents WHERE id = a FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    here := ARRAY(SELECT p.id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) WHERE w.left_at < p_before AND p.kind <> 'direct');
+    FOR t IN SELECT * FROM tables_with(ARRAY['agent_id', 'place_id']) r
+             ORDER BY array_position(ARRAY['messages', 'events', 'outbox', 'turns', 'conversations']::text[], r) NULLS FIRST LOOP
+      EXECUTE format('DELETE FROM %I WHERE agent_id = $1 AND place_id = ANY ($2)', t) USING a, here;
+    END LOOP;
+    UPDATE agents SET version = version + 1 WHERE id = a;
+    RETURN NEXT a;
+  END LOOP;
+END $$;

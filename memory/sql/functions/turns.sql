@@ -1,0 +1,143 @@
+-- A turn, from its claim to its end, in steps that are committed under a fence.
+--
+-- Claims and steps are flushed when they commit, like everything else. Left to the log writer, a crash of the server would take back epochs,
+-- versions and numbers that running turns still hold, and give them out again.
+
+-- Takes an agent's turn: raises the epoch, goes on with the unfinished turn or opens one for the longest run of
+-- waiting events of one place and one origin. No row: nothing waits, and the wake flag is down.
+-- wait_until set: a burst is being waited for, at most p_burst_cap_ms after its first message; ask again then.
+-- A turn whose events were taken p_max_attempts times without a clean exit is poison: its events become dead
+-- letters, the person gets p_apology once, and the next run is looked at.
+CREATE FUNCTION claim_turn(p_agent bigint, p_now timestamptz, p_limit integer, p_max_attempts integer, p_burst_cap_ms integer, p_apology text)
+RETURNS TABLE (epoch bigint, turn_id bigint, place_id bigint, resumed boolean, wait_until timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_column
+DECLARE a agents; t turns; chosen bigint[]; first events; run_place bigint; ready timestamptz; alive boolean;
+BEGIN
+  SELECT * INTO a FROM agents WHERE id = p_agent FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  UPDATE agents SET epoch = a.epoch + 1 WHERE id = p_agent;
+  SELECT * INTO t FROM turns WHERE agent_id = p_agent AND state = 'running';
+  IF FOUND THEN
+    UPDATE events SET status = 2, done_at = p_now, last_error = CASE WHEN last_error = '' THEN 'worker died' ELSE last_error END
+      WHERE events.turn_id = t.id AND status = 0 AND attempts >= p_max_attempts;
+    IF FOUND AND t.origin = 'person' AND NOT t.replied AND NOT t.cancel_requested AND EXISTS (
+        SELECT 1 FROM events WHERE events.turn_id = t.id AND status = 2 AND coalesce((payload->>'addressed')::boolean, true)) THEN
+      INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
+        SELECT p_agent, t.place_id, platform, external_id, t.id, -2, 0, p_apology, p_now FROM places WHERE id = t.place_id
+        ON CONFLICT DO NOTHING;
+    END IF;
+    UPDATE events SET attempts = attempts + 1 WHERE events.turn_id = t.id AND status = 0;
+    IF FOUND THEN
+      UPDATE turns SET epoch = a.epoch + 1 WHERE id = t.id;
+      RETURN QUERY SELECT a.epoch + 1, t.id, t.place_id, true, NULL::timestamptz;
+      RETURN;
+    END IF;
+    UPDATE turns SET state = 'failed', finished_at = p_now WHERE id = t.id;
+  END IF;
+  SELECT * INTO first FROM events WHERE agent_id = p_agent AND status = 0 ORDER BY seq LIMIT 1;
+  IF NOT FOUND THEN
+    UPDATE agents SET wake = false WHERE id = p_agent;
+    RETURN;
+  END IF;
+  SELECT array_agg(r.id), least(max(r.ready), min(r.created_at) + p_burst_cap_ms * interval '1 ms'), bool_and(r.burst_ms > 0)
+    INTO chosen, ready, alive FROM (
+    SELECT id, created_at, burst_ms, created_at + burst_ms * interval '1 ms' AS ready,
+           bool_and(place_id = first.place_id AND origin = first.origin AND (kind = first.kind OR (kind <> 'retry' AND first.kind <> 'retry')))
+             OVER (ORDER BY seq) AS same
+    FROM events WHERE agent_id = p_agent AND status = 0 ORDER BY seq LIMIT p_limit) r WHERE r.same;
+  -- A clock that was set back must not keep anybody waiting for longer than a burst may last.
+  ready := least(ready, p_now + p_burst_cap_ms * interval '1 ms');
+  IF alive AND ready > p_now THEN
+    RETURN QUERY SELECT a.epoch + 1, NULL::bigint, NULL::bigint, false, ready; RETURN;
+  END IF;
+  INSERT INTO turns (agent_id, conversation_id, place_id, epoch, origin, started_at)
+    VALUES (p_agent, conversation_of(p_agent, first.place_id), first.place_id, a.epoch + 1, first.origin, p_now) RETURNING * INTO t;
+  UPDATE events SET turn_id = t.id, attempts = attempts + 1 WHERE id = ANY (chosen);
+  RETURN QUERY SELECT a.epoch + 1, t.id, t.place_id, false, NULL::timestamptz;
+END $$;
+
+-- The versions that a prompt built now stands on; read again in the fence of each step.
+CREATE FUNCTION versions(p_agent bigint) RETURNS TABLE (epoch bigint, version bigint, policy_version bigint)
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT epoch, version, (SELECT coalesce(sum(p.policy_version), 0)::bigint FROM conversations c JOIN places p ON p.id = c.place_id WHERE c.agent_id = p_agent)
+  FROM agents WHERE id = p_agent
+$$;
+
+-- Opens a step: names the agent and the usable places, bounds the waiting for locks, and holds an erasure of this person back
+-- until the step is over. False: they were erased already.
+CREATE FUNCTION begin_step(p_agent bigint, p_place bigint, p_lock_timeout text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  PERFORM set_config('lock_timeout', p_lock_timeout, true);
+  PERFORM 1 FROM agents WHERE id = p_agent FOR KEY SHARE;
+  IF NOT FOUND THEN RETURN false; END IF;
+  PERFORM enter(p_agent, p_place);
+  RETURN true;
+END $$;
+
+-- Closes a step: the fence, the turn's counters, and with p_finish the end of the turn, in one round trip and as its last statement,
+-- for nothing may be written after the agent's row is locked. The caller rolls back on any verdict but 'ok'.
+-- 'stale': another claim runs the turn, or the database stands before what the caller believes to be committed; claim again.
+-- 'changed': memory or place policy is not what the prompt was built from. 'failed' and 'cancelled' are not made from a prompt.
+CREATE FUNCTION end_step(p_agent bigint, p_turn bigint, p_epoch bigint, p_step integer, p_version bigint, p_policy_version bigint, p_finish text,
+  p_passes integer, p_memory_calls integer, p_memory_writes integer, p_tokens integer, p_replied boolean, p_nudged boolean, p_now timestamptz)
+RETURNS TABLE (verdict text, more boolean)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE a agents; t turns; broken_off CONSTANT boolean := coalesce(p_finish IN ('failed', 'cancelled'), false);
+BEGIN
+  SELECT * INTO a FROM agents WHERE id = p_agent FOR NO KEY UPDATE;
+  SELECT * INTO t FROM turns WHERE id = p_turn AND agent_id = p_agent AND state = 'running' FOR NO KEY UPDATE;
+  IF a.epoch IS DISTINCT FROM p_epoch OR t.step IS DISTINCT FROM p_step OR a.version < p_version THEN
+    verdict := 'stale';
+  ELSIF broken_off THEN
+    verdict := 'ok';
+  ELSIF a.version > p_version OR p_policy_version <> (SELECT v.policy_version FROM versions(p_agent) v) THEN
+    verdict := 'changed';
+  ELSIF t.cancel_requested THEN
+    verdict := 'cancelled';
+  ELSE
+    verdict := 'ok';
+    UPDATE agents SET version = version + 1 WHERE id = p_agent;
+  END IF;
+  IF verdict = 'ok' THEN
+    UPDATE turns SET step = step + 1, passes = passes + p_passes, memory_calls = memory_calls + p_memory_calls,
+      memory_writes = memory_writes + p_memory_writes, tokens = tokens + p_tokens, replied = replied OR p_replied, nudged = nudged OR p_nudged
+      WHERE id = p_turn;
+    IF p_finish IS NOT NULL THEN more := finish_turn(p_agent, p_turn, p_epoch, p_finish, p_now); END IF;
+  END IF;
+  RETURN NEXT;
+END $$;
+
+-- Ends a turn inside its last step, under the epoch; a turn that is done has raised the version in end_step just before.
+-- Returns whether more waits; if not, the wake flag is down.
+-- Null: stale epoch, nothing was done. Raises KS012, and with it takes the step back, where an event would be done that does not stand in
+-- recall storage: the only copy of what somebody said would go.
+CREATE FUNCTION finish_turn(p_agent bigint, p_turn bigint, p_epoch bigint, p_state text, p_now timestamptz) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE more boolean;
+BEGIN
+  PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  IF p_state = 'done' AND EXISTS (
+      SELECT FROM events e WHERE e.turn_id = p_turn AND e.status = 0 AND NOT e.payload ? 'forgotten'
+        AND NOT EXISTS (SELECT FROM messages m WHERE m.event_id = e.id)) THEN
+    RAISE EXCEPTION 'turn % has events that do not stand in recall storage', p_turn USING ERRCODE = 'KS012';
+  END IF;
+  UPDATE events SET status = CASE p_state WHEN 'done' THEN 1 WHEN 'cancelled' THEN 3 ELSE 2 END, done_at = p_now
+    WHERE turn_id = p_turn AND status = 0;
+  UPDATE turns SET state = p_state, finished_at = p_now WHERE id = p_turn AND state = 'running';
+  more := EXISTS (SELECT 1 FROM events WHERE agent_id = p_agent AND status = 0);
+  UPDATE agents SET wake = more, version = version + (p_state <> 'done')::integer WHERE id = p_agent;
+  RETURN more;
+END $$;
+
+-- A clean exit without an end (the model is away, the process stops): the attempt does not count as a crash.
+CREATE FUNCTION release_turn(p_agent bigint, p_turn bigint, p_epoch bigint, p_error text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  PERFORM 1 FROM agents WHERE id = p_agent AND epoch = p_epoch FOR NO KEY UPDATE;
+  IF FOUND THEN
+    UPDATE events SET attempts = greatest(attempts - 1, 0), last_error = p_error WHERE turn_id = p_turn AND status = 0;
+  END IF;
+END $$;
