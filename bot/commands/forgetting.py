@@ -183,7 +183,11 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
             lines = [f"  {number}  {when(at, zone)}  {brief(text, 100)}" for number, at, text in shown]
             lines += [f"  ... and {counted(more, 'other')}, after these."] if more > 0 else []
             return _ask(
-                "This will be forgotten, with everything derived from it:", lines, f"/memory forget search {' '.join(words)}", gone, mark
+                "This will be forgotten, with everything derived from it:",
+                lines,
+                f"/memory forget search {' '.join(words)}",
+                gone,
+                mark,
             )
         named, spot = gone.things(), await _spot(asking, connection)
         await widen(connection, agent, asking.place)
