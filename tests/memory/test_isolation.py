@@ -18,7 +18,6 @@ IMPERSONAL = {
     "blocks": "hashes",
     "embedding_models": "models by name",
     "erased_events": "keyed hashes",
-    "heard": "up to which message each platform was heard",
     "erased_people": "keyed hashes",
     "erasures": "counts",
     "functions": "a fingerprint of the program's text",
