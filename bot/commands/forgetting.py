@@ -182,13 +182,8 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
         if mark != mark_of(gone):
             lines = [f"  {number}  {when(at, zone)}  {brief(text, 100)}" for number, at, text in shown]
             lines += [f"  ... and {counted(more, 'other')}, after these."] if more > 0 else []
-            return _ask(
-                "This will be forgotten, with everything derived from it:",
-                lines,
-                f"/memory forget search {' '.join(words)}",
-                gone,
-                mark,
-            )
+            again = f"/memory forget search {' '.join(words)}"
+            return _ask("This will be forgotten, with everything derived from it:", lines, again, gone, mark)
         named, spot = gone.things(), await _spot(asking, connection)
         await widen(connection, agent, asking.place)
         also = await _erase(asking, connection, agent, verdict, await derived(connection, gone), named, spot)
