@@ -21,6 +21,7 @@ from typing import Literal, cast
 import openai
 
 from bot.logs import Tellable
+from bot.model import vendor
 
 
 class ModelError(Tellable):
@@ -192,6 +193,10 @@ class Habits:
     stream_options: bool = True
     images: bool = True
     refused_choices: frozenset[str] = frozenset()
+    missing_thoughts: frozenset[str] = frozenset()
+    """What it wants with every call, whoever made it (`bot.model.vendor`)."""
+    thoughts: bool = True
+    """Whether it takes back what it gave beside its calls."""
     largest_reply: int | None = None
 
 
@@ -219,6 +224,11 @@ def adapted(habits: Habits, request: Mapping[str, object], status: int, code: st
     if status not in (400, 404, 422, 500, 501):
         return None
     said = f"{code} {words}"
+    missed = vendor.missed(said)
+    if missed and missed not in habits.missing_thoughts:
+        return replace(habits, missing_thoughts=habits.missing_thoughts | {missed}, thoughts=True)
+    if habits.thoughts and vendor.sent(request) and any(name in said for name in (*vendor.THOUGHTS, vendor.SIGNED)):
+        return replace(habits, thoughts=False)
     if habits.images and _NO_IMAGES.search(said) and _shows_images(request):
         return replace(habits, images=False)
     if "stream" in request and "stream" in said:
