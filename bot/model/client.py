@@ -44,6 +44,7 @@ from bot.model.messages import (
     without_images,
 )
 from bot.model.replies import Body, Reply, decoded, dicts, mapping, native_calls, number, text_of, thinks_aloud, usage_of
+from bot.model.shape import without_null, without_system
 from bot.model.stream import Watch, read
 from bot.model.vendor import Back, stamped
 from memory.sanitise import clean
@@ -193,6 +194,8 @@ class ModelClient:
         back = Back(ask.model, habits.missing_thoughts, habits.thoughts)
         messages = schema_messages(ask.messages, ask.functions) if by_schema else repair(ask.messages, back)
         messages = messages if habits.images else without_images(messages)
+        messages = messages if habits.system_role else without_system(messages)
+        messages = messages if habits.null_content else without_null(messages)
         cap = min(ask.max_tokens, habits.largest_reply or ask.max_tokens)
         request: dict[str, object] = {"model": ask.model, "messages": messages, habits.token_argument: cap}
         if ask.temperature is not None and habits.temperature:

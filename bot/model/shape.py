@@ -79,3 +79,15 @@ def texts(content: object) -> str:
         if kinds[number] == "text" and "image_url" not in kinds[number + 1 : number + 2]
     ]
     return "\n".join(said) or "(a picture that cannot be shown)"
+
+
+def without_system(messages: Sequence[Shaped]) -> list[Shaped]:
+    """Shaped messages for a template without a system role: the user's first message begins with it."""
+    if len(messages) < 2 or messages[0]["role"] not in _SYSTEM:
+        return list(messages)
+    return [_joined({"role": "user", "content": messages[0]["content"]}, messages[1]), *messages[2:]]
+
+
+def without_null(messages: Sequence[Shaped]) -> list[Shaped]:
+    """Messages of calls alone with an empty content instead of none."""
+    return [{**message, "content": ""} if message.get("content", "") is None else message for message in messages]
