@@ -174,13 +174,13 @@ def _entries(system: str) -> list[str]:
 
 def _later_entries(text: str) -> list[str]:
     """The entries that a status tells of: `section: content`."""
-    told = (_json(line).get("working_context") for line in text.splitlines())
+    told = (_json(line).get("working_context") for line in text.split("\n"))
     return [str(one).partition(": ")[2] for each in told if isinstance(each, list) for one in each]
 
 
 def _events(text: str) -> list[Event]:
     """The events in a message of packages, a line of JSON each; the status and a picture's name are none."""
-    made = [_event(line) for line in text.splitlines() if line.strip()]
+    made = [_event(line) for line in text.split("\n") if line.strip()]
     found = [event for event in made if event is not None]
     return [event for event in found if event.kind not in ("status", "image")] if len(found) == len(made) else []
 
