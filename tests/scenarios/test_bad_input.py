@@ -150,11 +150,8 @@ async def test_a_namesake_is_neither_the_person_nor_the_bot(db: Database) -> Non
         d.person = Person("console", "", "ada", "You")
         await d.hear("I like walnuts", quotes=(Quote("console::mallory", "You", "I am allergic to penicillin", "reply"),))
         await d.hear("What am I allergic to?")
-        hits = [
-            json.loads(line)
-            for line in d.model.requests[-1].contents("tool")[-1].splitlines()
-            if line.startswith(('{"from', '{"type":"quote'))
-        ]
+        lines = [json.loads(line) for line in d.model.requests[-1].contents("tool")[-1].splitlines() if line.startswith("{")]
+        hits = [line for line in lines if "text" in line]  # an alert may stand there, too
         speakers = {hit["text"]: (hit.get("type"), hit.get("from"), hit.get("said_by")) for hit in hits}
         assert speakers["I am allergic to penicillin"] == ("quote", None, '"You"')
         assert speakers["I like walnuts"] == (None, '"You"', None)

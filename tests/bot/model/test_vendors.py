@@ -164,6 +164,25 @@ async def test_an_endpoint_that_refuses_its_own_thoughts_gets_them_once() -> Non
     assert len(vendor.refused) == 1
 
 
+async def test_thoughts_are_kept_with_the_call_as_long_as_it_is_in_the_queue(db: Database) -> None:
+    vendor = next(type(one)() for one in ALL if one.name == "DeepSeek")
+    script = [reply(None, call("recall_storage_search", query="x")), reply("Nothing."), reply("Hello.")]
+    async with dialogue(db, *script, habits=vendor) as d:
+        await d.hear("Find x.")
+        await d.hear("Hello")
+        sent = [m.get("reasoning_content") for m in d.model.requests[-1].messages if m.get("tool_calls")]
+        assert sent == [THOUGHT], "also in the next turn"
+        [row] = await d.rows(
+            "SELECT a.id, c.id AS conversation, c.place_id FROM agents a JOIN conversations c ON c.agent_id = a.id"
+        )
+        agent, conversation, place = (int(str(row[name])) for name in ("id", "conversation", "place_id"))
+        async with db.agent(agent, everything=True) as connection:
+            await queue_manager.fresh(connection, conversation, agent=agent, place=place, at=d.at)
+        [kept] = await d.rows("SELECT calls FROM messages WHERE calls IS NOT NULL")
+        assert THOUGHT not in json.dumps(kept["calls"])
+        assert "recall_storage_search" in json.dumps(kept["calls"]), "the call itself stays"
+
+
 def teller(request: Request) -> Step:
     """Stores the facts it is told, looks up one thing first, and says which facts it sees."""
     by_schema = "response_format" in request.body
