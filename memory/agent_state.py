@@ -18,7 +18,7 @@ from memory.messages import Message
 from memory.places import Place, Visibility, strictest
 from memory.working_context import Entry
 
-FORMAT = 2
+FORMAT = 3
 """Raised when the cached form changes, so that an upgraded process never reads an older one's entries."""
 
 
@@ -47,6 +47,13 @@ class AgentState:
     noticed: bool = True
     """The notice of the first contact went out."""
     locale: str = ""
+    entries_shown: int | None = None
+    """The newest entry (its id) that the prompt's beginning shows; the status tells of later ones. None: not said yet."""
+
+    @property
+    def later_entries(self) -> tuple[Entry, ...]:
+        """The entries that came since the prompt's beginning was last written."""
+        return () if self.entries_shown is None else tuple(e for e in self.entries if e.id > self.entries_shown)
 
     @property
     def unkept(self) -> bool:
@@ -92,6 +99,7 @@ class AgentState:
             "paused": self.paused,
             "noticed": self.noticed,
             "locale": self.locale,
+            "entries_shown": self.entries_shown,
             "since": self.since and self.since.isoformat(),
             "queue": [m.to_json() for m in self.queue],
             "entries": [e.to_json() for e in self.entries],
@@ -146,7 +154,7 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
     cursor = await connection.execute(
         """SELECT c.summary, c.summary_visibility, c.summary_tail, c.pending_from, c.fifo_start, c.warned, coalesce(a.timezone, '') AS zone,
              a.paused, a.noticed_at IS NOT NULL AS noticed, coalesce(a.locale, '') AS locale,
-             p.id, p.platform, p.realm, p.workspace, p.external_id, p.kind, p.name,
+             c.entries_shown, p.id, p.platform, p.realm, p.workspace, p.external_id, p.kind, p.name,
              (SELECT count(*) FROM messages WHERE searchable) AS recall_total,
              (SELECT min(created_at) FROM messages WHERE searchable) AS since,
              (SELECT count(*) FROM passages) AS archival_total,
@@ -179,4 +187,5 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
         paused=row["paused"],
         noticed=row["noticed"],
         locale=row["locale"],
+        entries_shown=row["entries_shown"],
     )

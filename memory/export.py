@@ -163,6 +163,7 @@ LEFT_OUT: Mapping[str, str] = {
     "conversations.fifo_start": "bookkeeping of the queue manager",
     "conversations.next_position": "bookkeeping of the queue manager",
     "conversations.warned": "bookkeeping of the queue manager",
+    "conversations.entries_shown": "bookkeeping of the queue manager",
     "messages.searchable": "follows from the kind",
     "messages.tsv": "computed from the text",
     "passages.tsv": "computed from the text",

@@ -28,7 +28,7 @@ class Draft:
     content: str
     author_id: str = ""
     author_name: str = ""
-    calls: tuple[Mapping[str, str], ...] = ()
+    calls: tuple[Mapping[str, Any], ...] = ()
     call_id: str | None = None
     platform_id: str | None = None
     event_id: int | None = None
@@ -37,7 +37,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A stored message. `calls` are `{"id", "name", "arguments"}` as the model gave them; `position` orders a conversation."""
+    """A stored message. `calls` are `{"id", "name", "arguments"}` as the model gave them; `position` orders a conversation.
+
+    A call also has `vendor`, what its endpoint wants back with it, as long as the message is in the queue.
+    """
 
     id: int
     position: int
@@ -46,7 +49,7 @@ class Message:
     content: str
     author_id: str
     author_name: str
-    calls: tuple[Mapping[str, str], ...]
+    calls: tuple[Mapping[str, Any], ...]
     call_id: str | None
     visibility: Visibility
     created_at: datetime
@@ -136,3 +139,12 @@ async def window(connection: Connection, conversation: int, start: int) -> list[
         (conversation, start),
     )
     return [from_row(row) for row in await cursor.fetchall()]
+
+
+async def drop_vendor_fields(connection: Connection, conversation: int, start: int) -> None:
+    """Drop what endpoints wanted back with their calls before position `start`: these messages are sent to no model any more."""
+    await connection.execute(
+        """UPDATE messages SET calls = (SELECT jsonb_agg(c - 'vendor' ORDER BY n) FROM jsonb_array_elements(calls) WITH ORDINALITY AS e(c, n))
+           WHERE conversation_id = %s AND position < %s AND calls @? '$[*].vendor'""",
+        (conversation, start),
+    )

@@ -19,6 +19,8 @@ from memory.places import Visibility, strictest
 PRESSURE = "Memory pressure: the oldest messages are about to leave. Save what is not stored yet. Do not mention this alert."
 
 
+LATER = 2000
+"""Characters of entries that the status tells of; with more, the prompt's beginning is written again to show them."""
 RESUMMARISED = 400
 """The most earlier messages that a summary is made of anew; what was said before them stays in recall storage."""
 
@@ -107,7 +109,17 @@ async def append_events(
         if event.id not in known:
             seen = strictest([event.visibility, state.place.kind])
             state = await append(connection, state, drafts_of(event), at=event.created_at, turn=turn, visibility=seen)
+    if state.entries_shown is None or sum(len(entry.content) for entry in state.later_entries) > LATER:
+        newest = newest_entry(state)
+        statement = "UPDATE conversations SET entries_shown = %s WHERE id = %s"
+        await connection.execute(statement, (newest, state.conversation))
+        state = replace(state, entries_shown=newest)
     return state
+
+
+def newest_entry(state: AgentState) -> int:
+    """The id of the newest entry, 0 where there is none; entries of one agent are numbered in their order."""
+    return max((entry.id for entry in state.entries), default=0)
 
 
 async def append(
@@ -162,9 +174,11 @@ async def flush(
     pending = (first if state.pending_from is None else state.pending_from) if tail else None
     await connection.execute(
         """UPDATE conversations SET summary = %s, summary_tail = %s, pending_from = %s, summary_visibility = %s,
-             summary_from = coalesce(summary_from, %s), summary_to = %s, fifo_start = %s, warned = false WHERE id = %s""",
-        (summary, tail, pending, visibility, first, start - 1, start, state.conversation),
+             summary_from = coalesce(summary_from, %s), summary_to = %s, fifo_start = %s, warned = false, entries_shown = %s
+           WHERE id = %s""",
+        (summary, tail, pending, visibility, first, start - 1, start, newest_entry(state), state.conversation),
     )
+    await messages.drop_vendor_fields(connection, state.conversation, start)
     await _note_summary(
         connection,
         state,
@@ -186,6 +200,7 @@ async def flush(
         fifo_start=start,
         warned=False,
         queue=kept,
+        entries_shown=newest_entry(state),
     )
 
 
@@ -260,9 +275,10 @@ async def fresh(connection: Connection, conversation: int, *, agent: int, place:
     [ended] = await (await connection.execute(statement, (conversation,))).fetchall()
     await connection.execute(
         """UPDATE conversations SET fifo_start = next_position, summary = '', summary_visibility = 'public', summary_from = NULL,
-             summary_to = NULL, summary_tail = '', pending_from = NULL, warned = false WHERE id = %s""",
+             summary_to = NULL, summary_tail = '', pending_from = NULL, warned = false, entries_shown = NULL WHERE id = %s""",
         (conversation,),
     )
+    await messages.drop_vendor_fields(connection, conversation, ended["last"] + 1)
     await connection.execute("DELETE FROM sources WHERE conversation_id = %s", (conversation,))
     await connection.execute("UPDATE agents SET version = version + 1 WHERE id = %s", (agent,))
     await log.record(

@@ -44,7 +44,9 @@ from bot.model.messages import (
     without_images,
 )
 from bot.model.replies import Body, Reply, decoded, dicts, mapping, native_calls, number, text_of, thinks_aloud, usage_of
+from bot.model.shape import without_null, without_system
 from bot.model.stream import Watch, read
+from bot.model.vendor import Back, stamped
 from memory.sanitise import clean
 
 log = logging.getLogger(__name__)
@@ -189,8 +191,11 @@ class ModelClient:
     def _request(self, ask: "_Ask") -> dict[str, object]:
         habits = self._habits.get(ask.model, Habits())
         by_schema = self._by_schema(ask)
-        messages = schema_messages(ask.messages, ask.functions) if by_schema else repair(ask.messages)
+        back = Back(ask.model, habits.missing_thoughts, habits.thoughts)
+        messages = schema_messages(ask.messages, ask.functions) if by_schema else repair(ask.messages, back)
         messages = messages if habits.images else without_images(messages)
+        messages = messages if habits.system_role else without_system(messages)
+        messages = messages if habits.null_content else without_null(messages)
         cap = min(ask.max_tokens, habits.largest_reply or ask.max_tokens)
         request: dict[str, object] = {"model": ask.model, "messages": messages, habits.token_argument: cap}
         if ask.temperature is not None and habits.temperature:
@@ -281,7 +286,7 @@ class ModelClient:
         if text:
             self._plain[ask.model] = self._plain.get(ask.model, True) and not thinks_aloud(message)
         names = frozenset(function.name for function in ask.functions)
-        calls = native_calls(message, names)
+        calls = stamped(native_calls(message, names), message, ask.model)
         unread = bool(text) and self._by_schema(ask)
         if text and unread:
             read = read_schema_reply(text)

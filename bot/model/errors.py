@@ -21,6 +21,7 @@ from typing import Literal, cast
 import openai
 
 from bot.logs import Tellable
+from bot.model import vendor
 
 
 class ModelError(Tellable):
@@ -132,9 +133,13 @@ def error_words(error: openai.APIStatusError) -> str:
 
 
 def _inner(body: object) -> object:
+    """The error in a body: as it is, under `error`, or the first of a list of them (Gemini, Cloudflare)."""
+    if isinstance(body, list) and body:
+        return _inner(body[0])
     if isinstance(body, Mapping):
-        inner = cast(Mapping[str, object], body).get("error")
-        return inner if inner is not None else body
+        given = cast(Mapping[str, object], body)
+        inner = given.get("error") or given.get("errors")
+        return _inner(inner) if isinstance(inner, list | Mapping) else body if inner is None else inner
     return body
 
 
@@ -192,23 +197,40 @@ class Habits:
     stream_options: bool = True
     images: bool = True
     refused_choices: frozenset[str] = frozenset()
+    missing_thoughts: frozenset[str] = frozenset()
+    """What it wants with every call, whoever made it (`bot.model.vendor`)."""
+    thoughts: bool = True
+    """Whether it takes back what it gave beside its calls."""
+    system_role: bool = True
+    null_content: bool = True
+    """Whether a message of calls alone may have no content instead of an empty one."""
     largest_reply: int | None = None
 
 
 _NO_CALLS = re.compile(
-    r"not support (?:tool|function)|(?:tool|function).{0,40}(?:not support|disabled)|auto-tool|endpoints found that support tool"
+    r"requires --jinja|roles must alternate|only user and assistant roles|not support (?:tool|function)"
+    r"|(?:tool|function).{0,40}(?:not support|disabled)|auto-tool|endpoints found that support tool"
     r"|(?:unsupported|unrecognized|unknown|unexpected|not permitted).{0,60}\btools\b"
     r"|\btools\b.{0,60}(?:unsupported|unrecognized|unknown|not permitted|not allowed)",
     re.DOTALL,
 )
 
 
-_NO_IMAGES = re.compile(r"image|vision|multi-?modal|content type|must be a string|valid string|should be a string|expected str")
+_NO_SYSTEM = re.compile(r"system role (?:is )?not supported|got system|(?:role|'system').{0,40}unsupported role.{0,20}system")
+_NO_NULL = re.compile(r"null.? not in|content.{0,60}(?:string|null|none)|expected (?:a )?string")
+_NO_IMAGES = re.compile(
+    r"'array' not in|image|vision|multi-?modal|content type|must be a string|valid string|should be a string|expected str"
+)
 
 
 def _shows_images(request: Mapping[str, object]) -> bool:
     messages = request.get("messages")
     return isinstance(messages, list) and any(isinstance(message.get("content"), list) for message in messages)
+
+
+def _has_null(request: Mapping[str, object]) -> bool:
+    messages = request.get("messages")
+    return isinstance(messages, list) and any(message.get("content", "") is None for message in messages)
 
 
 def adapted(habits: Habits, request: Mapping[str, object], status: int, code: str, words: str) -> Habits | None:
@@ -219,6 +241,15 @@ def adapted(habits: Habits, request: Mapping[str, object], status: int, code: st
     if status not in (400, 404, 422, 500, 501):
         return None
     said = f"{code} {words}"
+    missed = vendor.missed(said)
+    if missed and missed not in habits.missing_thoughts:
+        return replace(habits, missing_thoughts=habits.missing_thoughts | {missed}, thoughts=True)
+    if habits.thoughts and vendor.sent(request) and any(name in said for name in (*vendor.THOUGHTS, vendor.SIGNED)):
+        return replace(habits, thoughts=False)
+    if habits.system_role and _NO_SYSTEM.search(said):
+        return replace(habits, system_role=False)
+    if habits.null_content and _NO_NULL.search(said) and _has_null(request) and not (habits.images and _shows_images(request)):
+        return replace(habits, null_content=False)
     if habits.images and _NO_IMAGES.search(said) and _shows_images(request):
         return replace(habits, images=False)
     if "stream" in request and "stream" in said:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import httpx2
 
+from bot.model import vendor
 from bot.model.errors import ModelUnavailable
 from bot.model.replies import dicts, mapping
 
@@ -61,6 +62,7 @@ class _Call:
     id: str = ""
     name: str = ""
     arguments: str = ""
+    extra: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -97,8 +99,10 @@ class Assembly:
         for name in ("content", "refusal"):
             if isinstance(piece := delta.get(name), str) and piece:
                 self.message[name] = (self.message.get(name) or "") + piece
+        vendor.gather(self.message, delta)
         for item in dicts(delta.get("tool_calls")):
             call = self._call(item)
+            call.extra |= mapping(item.get(vendor.SIGNED))
             function = mapping(item.get("function"))
             call.id = call.id or str(item.get("id") or "")
             call.name += str(function.get("name") or "")
@@ -128,6 +132,7 @@ class Assembly:
         if self.calls:
             message["tool_calls"] = [
                 {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+                | ({vendor.SIGNED: one.extra} if one.extra else {})
                 for one in self.calls
             ]
         spoke = self.calls or self.finish or message.get("content")

@@ -209,7 +209,7 @@ class Agent:
                 return await act(turn)
             except ContextChanged:
                 turn.claim = await turns.refresh(self._db, turn.claim)
-                turn.state = await self._load(turn.claim)
+                turn.state, turn.status = await self._load(turn.claim), ""
         raise TryAgainLater("memory kept changing during the turn")
 
     # One pass ----------------------------------------------------------------------------------------

@@ -200,7 +200,11 @@ def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, sa
 
     `own`: what the bot says itself at the end.
     """
-    given = tuple({"id": call.id, "name": call.name[:NAME_LIMIT], "arguments": call.arguments} for call in calls)
+    given = tuple(
+        {"id": call.id, "name": call.name[:NAME_LIMIT], "arguments": call.arguments}
+        | ({"vendor": call.vendor} if call.vendor else {})
+        for call in calls
+    )
     drafts: list[Draft] = []
     if said:
         drafts += [Draft("assistant", "monologue", outcome.monologue)] if outcome.monologue else []

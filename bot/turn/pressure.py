@@ -16,11 +16,12 @@ from bot.prompts import Prompts
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.summariser import Summary, summarise
 from memory import fifo_queue, main_context, queue_manager, working_context
+from memory.agent_state import AgentState
 from memory.db import Database
 from memory.main_context import MainContext, package
 from memory.messages import Message
 from memory.tokens import ESTIMATED, encoding_of
-from memory.working_context import Entry
+from memory.working_context import Entry, one_line
 from memory.zones import local
 
 WARNING_TOKENS = 60
@@ -64,7 +65,7 @@ class Pressure:
 
     def fixed_share(self) -> float:
         """The share of the window that instructions, schemas and an empty working context take; start-up refuses too much."""
-        fixed = self._count(self._system(())) + sum(self._count(str(schema.as_tool())) for schema in SCHEMAS)
+        fixed = sum(map(self._count, self._system(()))) + sum(self._count(str(schema.as_tool())) for schema in SCHEMAS)
         return fixed / self.window()
 
     async def fit(self, turn: RunningTurn) -> MainContext:
@@ -173,28 +174,33 @@ class Pressure:
         """The endpoint refused a prompt as too long in spite of the count: flush and learn. False when there is nothing left to try."""
         return self.margin.overflowed() | await self.flush(turn, context, force=True)
 
-    def _system(self, entries: Sequence[Entry]) -> str:
-        limit = max(LEAST_SHOWN, min(self._settings.budget * 3 // 10, int(self.window() * FIXED_SHARE) - self._instructions))
-        return f"{self._prompts.system}\n\n# Working context\n" + working_context.render(
-            entries, self._persona.text, self._count, limit
-        )
+    def _system(self, entries: Sequence[Entry], told: int = 0) -> tuple[str, str]:
+        """The instructions, and the working context with these entries; `told` tokens of it stand elsewhere."""
+        most = min(self._settings.budget * 3 // 10, int(self.window() * FIXED_SHARE) - self._instructions)
+        shown = working_context.render(entries, self._persona.text, self._count, max(LEAST_SHOWN, most - told))
+        return self._prompts.system, f"# Working context\n{shown}"
 
-    def _build(self, turn: RunningTurn, giant: int) -> MainContext:
-        state = turn.state
-        status = package(
+    def _status(self, state: AgentState) -> str:
+        return package(
             "status",
             time=local(self._clock(), state.tz),
             place=state.place.label,
             recall_storage=f"{state.recall_total} messages"
             + (f" since {state.since.astimezone(state.tz):%Y-%m-%d}" if state.since else ""),
             archival_storage=f"{state.archival_total} texts" + (f", tags: {', '.join(state.tags[:30])}" if state.tags else ""),
+            working_context=[f"{entry.section}: {one_line(entry.content)}" for entry in state.later_entries] or None,
         )
+
+    def _build(self, turn: RunningTurn, giant: int) -> MainContext:
+        state = turn.state
+        turn.status = turn.status or self._status(state)
+        later = {entry.id for entry in state.later_entries}
         return main_context.build(
-            system=self._system(state.entries),
+            system=self._system([entry for entry in state.entries if entry.id not in later], self._count(turn.status)),
             schemas=[schema.as_tool() for schema in SCHEMAS],
             summary=state.slot0,
             queue=state.queue,
-            status=status,
+            status=turn.status,
             zone=state.tz,
             place=state.place.label,
             giant=giant,

@@ -59,6 +59,8 @@ class RunningTurn:
     stream: Stream
     asks: set[Asks] = field(default_factory=set)
     """What the bot itself is to ask when the turn ends."""
+    status: str = ""
+    """The time, the place and what storage held when the state was read: word for word the same through all passes."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

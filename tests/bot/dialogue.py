@@ -209,6 +209,11 @@ def results(request: Request) -> list[str]:
     return request.contents("tool")
 
 
+def packages(request: Request) -> list[dict[str, object]]:
+    """What a request tells the model in the person's messages, in order: the status, events, and where calls go by schema results."""
+    return [json.loads(line) for content in request.contents("user") for line in content.split("\n")]
+
+
 def seen(request: Request) -> str:
     """Everything a request shows the model, as one text."""
     return json.dumps(request.messages, ensure_ascii=False)

@@ -186,8 +186,27 @@ def unused_port() -> int:
         return int(listener.getsockname()[1])
 
 
+class Habits:
+    """How an endpoint behaves around its model; this one takes everything and adds nothing (`tests.servers.vendors` has others)."""
+
+    def refusal(self, body: Json) -> Status | None:
+        """Why a request is refused before the model sees it."""
+
+    def dressed(self, body: Json) -> Json:
+        """A completion with what the endpoint adds to it."""
+        return body
+
+    def deltas(self, message: Json) -> Iterator[Json]:
+        """A message in pieces, as endpoints stream it: the text, then each call's name, then its arguments."""
+        return _deltas(message)
+
+    def usage_in_stream(self, body: Json) -> bool:
+        """Whether a stream ends with the usage."""
+        return bool(body.get("stream_options"))
+
+
 class ScriptedModel:
-    """The server. `requests` holds every chat request, `embedded` every text of an embedding request."""
+    """The server. `requests` holds every chat request, `embedded` every text of an embedding request, `refused` every refusal's words."""
 
     def __init__(
         self,
@@ -199,7 +218,10 @@ class ScriptedModel:
         embed: Callable[[str], Sequence[float]] | None = None,
         models: Status | None = None,
         latency: float = 0.0,
+        habits: Habits | None = None,
     ) -> None:
+        self._habits = habits or Habits()
+        self.refused: list[str] = []
         self.requests: list[Request] = []
         self.embedded: list[str] = []
         self.failures: list[str] = []
@@ -276,6 +298,9 @@ class ScriptedModel:
             self.requests.append(request)
             async with self._arrived:
                 self._arrived.notify_all()
+            if refusal := self._habits.refusal(request.body):
+                self.refused.append(refusal.message)
+                return _error(refusal)
             if self.latency:
                 await asyncio.sleep(self.latency)
             return await self._play(await self._step(request), request, http)
@@ -305,11 +330,11 @@ class ScriptedModel:
     async def _play(self, step: Step, request: Request, http: web.Request) -> web.StreamResponse:
         match step:
             case Answer() if request.body.get("stream"):
-                return await _streamed(Growing(step), request, http)
+                return await self._streamed(Growing(step), request, http)
             case Answer():
-                return web.json_response(completion(step, request))
+                return web.json_response(self._habits.dressed(completion(step, request)))
             case Growing() if request.body.get("stream"):
-                return await _streamed(step, request, http)
+                return await self._streamed(step, request, http)
             case Growing():
                 return await self._play(step.step, request, http)
             case Status():
@@ -328,6 +353,34 @@ class ScriptedModel:
             case Delay():
                 await asyncio.sleep(step.seconds)
                 return await self._play(step.step, request, http)
+
+    async def _streamed(self, growing: Growing, request: Request, http: web.Request) -> web.StreamResponse:
+        body = self._habits.dressed(completion(growing.step, request))
+        choice = cast(list[Json], body["choices"])[0]
+        message = cast(Json, choice["message"])
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(http)
+
+        async def send(**fields: object) -> None:
+            chunk = {**{name: body[name] for name in ("id", "model", "created")}, "object": "chat.completion.chunk", **fields}
+            await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+
+        sent = 0
+        for delta in self._habits.deltas(message):
+            if growing.shown is not None and sent >= growing.shown and not growing._open.is_set():
+                if growing.cut:
+                    growing.reached.set()
+                    assert http.transport is not None
+                    http.transport.close()
+                    return response
+                await growing.passed()
+            await send(choices=[{"index": 0, "delta": delta, "finish_reason": None}])
+            sent += PIECE
+        await send(choices=[{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
+        if self._habits.usage_in_stream(request.body):
+            await send(choices=[], usage=body["usage"])
+        await response.write(b"data: [DONE]\n\n")
+        return response
 
     def _reset(self, http: web.Request) -> web.StreamResponse:
         assert http.transport is not None
@@ -358,35 +411,6 @@ def completion(answer: Answer, request: Request) -> Json:
         "choices": [{"index": 0, "message": {**message, **(answer.message or {})}, "finish_reason": finish}],
         "usage": {**usage, **(answer.usage or {})},
     }
-
-
-async def _streamed(growing: Growing, request: Request, http: web.Request) -> web.StreamResponse:
-    body = completion(growing.step, request)
-    choice = cast(list[Json], body["choices"])[0]
-    message = cast(Json, choice["message"])
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(http)
-
-    async def send(**fields: object) -> None:
-        chunk = {**{name: body[name] for name in ("id", "model", "created")}, "object": "chat.completion.chunk", **fields}
-        await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
-
-    sent = 0
-    for delta in _deltas(message):
-        if growing.shown is not None and sent >= growing.shown and not growing._open.is_set():
-            if growing.cut:
-                growing.reached.set()
-                assert http.transport is not None
-                http.transport.close()
-                return response
-            await growing.passed()
-        await send(choices=[{"index": 0, "delta": delta, "finish_reason": None}])
-        sent += PIECE
-    await send(choices=[{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
-    if request.body.get("stream_options"):
-        await send(choices=[], usage=body["usage"])
-    await response.write(b"data: [DONE]\n\n")
-    return response
 
 
 def _deltas(message: Json) -> Iterator[Json]:

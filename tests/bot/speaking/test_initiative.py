@@ -234,8 +234,7 @@ async def test_an_opener_takes_up_what_is_worth_it(db: Database) -> None:
         await until_opener(d)
         assert 9 <= d.at.astimezone(UTC).hour + 1 < 21
         assert await tick(d) == ["How is the training going?"]
-        shown = d.model.requests[2].messages[-2]["content"]
-        assert isinstance(shown, str)
+        shown = d.model.requests[2].last
         assert "Timer is due (opener): Your own look" in shown
         assert "unfinished: Wants to run a marathon." in shown
         assert "near date Thu 2026-12-03" in shown

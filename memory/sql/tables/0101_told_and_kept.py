@@ -1,0 +1,10 @@
+"""What the prompt shows, what is withheld from it, where texts came from, what people decided, and their appointments."""
+
+from memory.sql.plain_sql import run
+
+revision = "0101"
+down_revision = "0100"
+
+
+def upgrade() -> None:
+    run("0101/shown.sql")
