@@ -27,7 +27,7 @@ async def working_context_append(
     entries = context.state.entries
     same = [entry for entry in entries if plain(entry.content) == plain(content)]
     if same:
-        raise Refused(f"That is there already, in {same[0].section}. Nothing to do.")
+        return f"That is there already, in {same[0].section}."  # what is wanted is so: done, and not failed
     if decision.ask:
         return await requests.ask(context, decision, layer="working_context", section=section, content=content)
     return await storing.append(context, section, content, decision)
@@ -43,6 +43,8 @@ async def working_context_replace(
     entry = _only(context, old)
     decision = context.weigh(new, without=entry.id)
     others = [other for other in context.state.entries if other.id != entry.id]
+    if plain(entry.content) == plain(new):
+        return f"That is there already, in {entry.section}."
     if any(plain(other.content) == plain(new) for other in others):
         raise Refused("The new text is there already as another entry. Remove the old entry instead.")
     left = room(context.state.entries, entry.section, without=entry.id)

@@ -135,10 +135,13 @@ class Gate:
 
 class Growing:
     """Streams `step` in pieces of a few characters, but goes no further than `shown` characters until `release`; with `cut` the
-    connection ends there. `reached` tells that it got that far. For a request that asks for no stream it is a plain answer."""
+    connection ends there, with `failed` the endpoint says so in a chunk, as OpenRouter does under status 200. `pace`: seconds before
+    each piece. `reached` tells that it got that far. For a request that asks for no stream it is a plain answer."""
 
-    def __init__(self, step: Answer, *, shown: int | None = None, cut: bool = False) -> None:
-        self.step, self.shown, self.cut = step, shown, cut
+    def __init__(
+        self, step: Answer, *, shown: int | None = None, cut: bool = False, failed: Json | None = None, pace: float = 0.0
+    ) -> None:
+        self.step, self.shown, self.cut, self.failed, self.pace = step, shown, cut, failed, pace
         self.reached = asyncio.Event()
         self._open = asyncio.Event()
 
@@ -379,7 +382,14 @@ async def _streamed(growing: Growing, request: Request, http: web.Request) -> we
                 assert http.transport is not None
                 http.transport.close()
                 return response
+            if growing.failed is not None:
+                await send(choices=[{"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": growing.failed}])
+                await response.write(b"data: [DONE]\n\n")
+                return response
             await growing.passed()
+        if growing.pace:
+            await response.write(b": PROCESSING\n\n")
+            await asyncio.sleep(growing.pace)
         await send(choices=[{"index": 0, "delta": delta, "finish_reason": None}])
         sent += PIECE
     await send(choices=[{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
@@ -390,17 +400,31 @@ async def _streamed(growing: Growing, request: Request, http: web.Request) -> we
 
 
 def _deltas(message: Json) -> Iterator[Json]:
-    """A message in pieces, as endpoints stream it: the text, then each call's name, then its arguments."""
-    text = message.get("content")
-    if isinstance(text, str):
-        for start in range(0, len(text), PIECE):
-            yield {"content": text[start : start + PIECE]}
+    """A message in pieces, as endpoints stream it: thoughts and text, then each call's name, then its arguments."""
+    for name in ("reasoning_content", "content", "refusal"):
+        text = message.get(name)
+        if isinstance(text, str):
+            for start in range(0, len(text), PIECE):
+                yield {name: text[start : start + PIECE]}
+    if isinstance(message.get("content"), list):
+        yield from ({"content": [part]} for part in cast(list[Json], message["content"]))
+    if message.get("tool_calls") and not _wellformed(message["tool_calls"]):
+        yield {"tool_calls": message["tool_calls"]}
+        return
     for index, one in enumerate(cast(list[dict[str, Json]], message.get("tool_calls") or [])):
         function = {"name": one["function"]["name"], "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": one["id"], "type": "function", "function": function}]}
         raw = str(one["function"]["arguments"])
         for start in range(0, len(raw), PIECE):
             yield {"tool_calls": [{"index": index, "function": {"arguments": raw[start : start + PIECE]}}]}
+
+
+def _wellformed(calls: object) -> bool:
+    """Whether calls can be streamed in pieces."""
+    return isinstance(calls, list) and all(
+        isinstance(one, dict) and isinstance(one.get("function"), dict) and isinstance(one["function"].get("arguments"), str)
+        for one in calls
+    )
 
 
 def _error(step: Status) -> web.Response:
