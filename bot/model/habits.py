@@ -66,7 +66,8 @@ def adapted(
     if habits.images and _NO_IMAGES.search(said) and _shows_images(request):
         return replace(habits, images=False)
     if "stream" in request and "stream" in said:
-        return replace(habits, stream_options=False) if "stream_options" in request else replace(habits, streams=False)
+        options = "stream_options" in request and re.search(r"stream_options|include_usage", said)
+        return replace(habits, stream_options=False) if options else replace(habits, streams=False)
     limit = re.search(r"at most (\d+) completion tokens", said)
     if limit and habits.largest_reply is None and int(limit[1]) > 0:
         return replace(habits, largest_reply=int(limit[1]))

@@ -118,8 +118,8 @@ class Assembly:
             function = mapping(item.get("function"))
             call.id = call.id or str(item.get("id") or "")
             call.name += str(function.get("name") or "")
-            piece = function.get("arguments")
-            call.arguments += piece if isinstance(piece, str) else json.dumps(piece) if piece is not None else ""
+            given = function.get("arguments")
+            call.arguments += given if isinstance(given, str) else json.dumps(given) if given is not None else ""
         return bool(delta.get("content") or delta.get("tool_calls"))
 
     def _call(self, item: Mapping[str, object]) -> _Call:

@@ -31,7 +31,7 @@ from bot.model.replies import Reply
 from bot.speaking import reminders
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listened, Listener
-from bot.turn import executor
+from bot.turn import echoes, executor
 from bot.turn.executor import Outcome, Planned, Used, after
 from bot.turn.inference import Inference
 from bot.turn.pressure import Pressure
@@ -233,10 +233,12 @@ class Agent:
         except ModelError:  # away, and the turn cannot wait
             return await self._close(turn, "")
         bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds
-        planned = executor.plan(reply.calls, turn.used, bounds)
+        said = echoes.unpacked(reply.text or "")
+        repeats = partial(echoes.echo, instructions=self._pressure.literal, heard=turn.heard)
+        planned = executor.without_echoes(executor.plan(reply.calls, turn.used, bounds), repeats)
         vectors = {text: vector for text in executor.queries(planned) if (vector := await self._meaning.of(text))}
         judged, spent = await self._keeper.judge(turn.claim.agent, executor.candidates(planned)) if self._keeper else ({}, ())
-        return await self._commit(turn, reply, planned, vectors, judged, spent, last=last)
+        return await self._commit(turn, replace(reply, text=said), planned, vectors, judged, spent, last=last, echo=repeats(said))
 
     async def _commit(
         self,
@@ -248,6 +250,7 @@ class Agent:
         spent: Sequence[tuple[str, Usage]],
         *,
         last: bool,
+        echo: echoes.Echo | None,
     ) -> bool:
         claim, now, settings = turn.claim, self._clock(), self._settings
         async with self._step(claim, now) as step:
@@ -274,6 +277,7 @@ class Agent:
                 nudged=turn.nudged,
                 last=last,
                 reminds=turn.reminds,
+                echo=echo,
             )
             own = self._own_words(turn, outcome)
             say = (own,) if own else outcome.say

@@ -13,6 +13,7 @@ from bot.model.margin import LEAST, LEAST_EXACT, Margin
 from bot.model.processor import Processor
 from bot.model.replies import Reply
 from bot.prompts import Prompts
+from bot.turn import echoes
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.summariser import Summary, summarise
 from memory import fifo_queue, main_context, queue_manager, working_context
@@ -56,6 +57,8 @@ class Pressure:
         self._count = count
         self._clock = clock
         self._instructions = count(prompts.system) + sum(count(str(schema.as_tool())) for schema in SCHEMAS)
+        self.literal = echoes.sentences(prompts.system, persona.character, persona.tone, *persona.limits)
+        """What the prompt says word for word and no reply may repeat; emergency lines are there to be said."""
         self.margin = Margin(least=LEAST if encoding_of(settings.chat_model) == ESTIMATED else LEAST_EXACT)
 
     def window(self) -> int:

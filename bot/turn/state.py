@@ -12,6 +12,7 @@ from bot.speaking.reminders import due_in
 from bot.turn.executor import Bounds, Used
 from bot.turn.streaming import Stream
 from memory.agent_state import AgentState
+from memory.fifo_queue import answering
 from memory.messages import Asks
 
 IMAGES = 4
@@ -64,6 +65,12 @@ class RunningTurn:
     def images(self) -> tuple[Mapping[str, str], ...]:
         """The pictures that came with the events of this turn, the newest if there are too many."""
         return tuple(image for event in self.claim.events for image in event.payload.get("images", ()))[-IMAGES:]
+
+    @property
+    def heard(self) -> tuple[str, ...]:
+        """The person's words that are being answered."""
+        queue = self.state.queue
+        return tuple(queue[at].content for at in answering(queue) if queue[at].role == "user" and queue[at].kind == "message")
 
     @property
     def reminds(self) -> bool:
