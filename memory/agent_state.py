@@ -18,7 +18,7 @@ from memory.messages import Message
 from memory.places import Place, Visibility, strictest
 from memory.working_context import Entry
 
-FORMAT = 2
+FORMAT = 3
 """Raised when the cached form changes, so that an upgraded process never reads an older one's entries."""
 
 
@@ -52,6 +52,13 @@ class AgentState:
     def unkept(self) -> bool:
         """Nothing said or stored now is kept: memory is paused, or was when this turn began, whose words are still before its eyes."""
         return self.paused or any(message.passing for message in self.queue)
+
+    @property
+    def shown(self) -> AgentState:
+        """As models see it: without the words that a content filter refuses."""
+        return replace(
+            self, queue=tuple(m.shown for m in self.queue), entries=tuple(entry for entry in self.entries if not entry.withheld)
+        )
 
     @property
     def tz(self) -> tzinfo:

@@ -25,6 +25,9 @@ from memory.spending import OverBudget
 
 log = logging.getLogger(__name__)
 
+PROBE = 16
+"""Tokens of an answer that nobody reads; fewer are refused by some endpoints."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inference:
@@ -78,6 +81,18 @@ class Inference:
                 raise failure
             await self._say_waiting(turn)
         raise TryAgainLater(type(failure).__name__, failure.retry_after if isinstance(failure, ModelUnavailable) else None)
+
+    async def refuses(self, turn: RunningTurn, context: MainContext) -> bool:
+        """Whether the content filter refuses a prompt; what the model would say to it is not wanted. Raises TryAgainLater."""
+        try:
+            await self.processor.think(
+                turn.claim.agent, "chat", context.messages, SCHEMAS, tool_choice="none", counted=context.tokens, max_tokens=PROBE
+            )
+        except ContentRefused as refused:
+            return not refused.answer
+        except (ModelError, OverBudget) as failure:
+            raise TryAgainLater(type(failure).__name__) from None
+        return False
 
     def _overdue(self, turn: RunningTurn) -> timedelta:
         """How much of the person's patience is left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from bot.config.persona import Persona
@@ -14,6 +15,7 @@ from bot.model.processor import Processor
 from bot.model.replies import Reply
 from bot.prompts import Prompts
 from bot.turn import echoes
+from bot.turn.filtered import Part, only
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.summariser import Summary, summarise
 from memory import fifo_queue, main_context, queue_manager, working_context
@@ -183,7 +185,7 @@ class Pressure:
         )
 
     def _build(self, turn: RunningTurn, giant: int) -> MainContext:
-        state = turn.state
+        state = turn.state.shown
         status = package(
             "status",
             time=local(self._clock(), state.tz),
@@ -205,6 +207,10 @@ class Pressure:
             images=self._images(turn),
             image_tokens=self._settings.image_tokens,
         )
+
+    def only(self, turn: RunningTurn, parts: frozenset[Part]) -> MainContext:
+        """The prompt with everything but these parts withheld."""
+        return self._build(replace(turn, state=only(turn.state, parts)), self.window())
 
     def _images(self, turn: RunningTurn) -> Sequence[Mapping[str, str]]:
         """As many of the turn's pictures as leave half of the window to everything else."""

@@ -60,6 +60,8 @@ class RunningTurn:
     stream: Stream
     asks: set[Asks] = field(default_factory=set)
     """What the bot itself is to ask when the turn ends."""
+    set_aside: int = 0
+    """How many things were withheld from the model in this turn."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:
