@@ -52,7 +52,7 @@ PARTS = frozenset({"worker", "adapters", "scheduler"})
 """What `bot run --only` may name."""
 PAGE_SIZE = 10
 PATIENCE = timedelta(seconds=30)
-WAITING = "This takes longer than usual; I am still on it."
+WAITING = "My model takes longer than usual to answer; I am still on it."
 APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
 REFUSED = "Sorry, my model does not take up what was said here, so I cannot answer it."
 SPENT = "That was enough for today: my budget for our talks is used up. I keep what you write and answer again tomorrow (UTC)."

@@ -113,10 +113,11 @@ class Agent:
             return
         turn = await self._opened(admitted)
         try:
-            over = await self._begin(turn)
-            while not over and not await self._stable(turn, self._pass):
-                if await turns.cancelled(self._db, claim):
-                    raise TurnCancelled
+            async with self._inference.patience(turn):
+                over = await self._begin(turn)
+                while not over and not await self._stable(turn, self._pass):
+                    if await turns.cancelled(self._db, claim):
+                        raise TurnCancelled
         except Overtaken:
             await self._drop(turn.claim, [event.id for event in turn.claim.events], again=not turn.replied)
             return

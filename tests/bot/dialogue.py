@@ -51,6 +51,7 @@ SETTINGS = AgentSettings(
     patience=timedelta(seconds=30),
     waiting_line="This takes longer.",
     apology="Sorry, I could not answer.",
+    because={},
     refused_line="I cannot answer that.",
     name="Mika",
 )
