@@ -282,6 +282,8 @@ class ModelClient:
         except TimeoutError:
             return silent(self._timeout), "never"
         found = decoded(content, model)
+        if isinstance(found, ModelError) and found.status == 404 and self._completed():
+            return found, "now"
         # A failure that the endpoint itself tells of is over; one that we cannot read may have been an answer.
         told = isinstance(found, ModelUnavailable) and found.status is not None
         return found, "later" if told else "never"

@@ -32,10 +32,12 @@ class ModelUnavailable(ModelError):
     """The endpoint cannot answer now; the same request may work later.
 
     `retry_after` is the wait in seconds the endpoint asked for, None if it named none. `unreached`: no connection came about.
-    `limited`: it answers no more than so often. `miscalled`: the model wrote a call that its own endpoint could not read.
+    `unreadable`: what came is no answer of such an endpoint, a web page say. `limited`: it answers no more than so often.
+    `miscalled`: the model wrote a call that its own endpoint could not read.
     """
 
     unreached = False
+    unreadable = False
     limited = False
     miscalled = False
 
@@ -92,7 +94,9 @@ _TEMPLATE = re.compile(
 _ELSEWHERE = re.compile(
     r"(?:only|not).{0,40}supported.{0,40}v1/responses|not a chat model|v1/responses.{0,60}(?:instead|only)", re.DOTALL
 )
-_NO_ADDRESS = re.compile(r"unexpected endpoint|invalid url|unknown (?:request )?(?:url|endpoint)")
+_RELATIVE = re.compile(r"-(?:pro|codex|deep-research)\b.*")
+NO_ADDRESS = re.compile(r"unexpected endpoint|invalid url|unknown (?:request )?(?:url|endpoint)", re.I)
+"""What LM Studio says under status 200 where nothing is found."""
 _TEMPORARY = frozenset((408, 409, 425, 429))
 UNSENT = frozenset(("ConnectError", "ConnectTimeout", "PoolTimeout"))
 """Causes of a connection error before the request left: only these are safe to try again."""
@@ -173,10 +177,16 @@ def _remedy(status: int, what: str, words: str, model: str) -> str:
     return f"the endpoint refuses the request for {model} ({what}): run `bot doctor`"
 
 
+def not_for_chats(model: str) -> bool:
+    """Whether a name is like those of models that do not answer in /v1/chat/completions."""
+    return _RELATIVE.search(model) is not None
+
+
 def instead(model: str) -> str:
     """Which model to name where one cannot be used: its relative that chats, where the name tells."""
-    plain = re.sub(r"-(?:pro|codex|deep-research)\b.*", "", model)
-    return f"set model.chat to {plain}" if plain != model else "name a model.chat that answers in /v1/chat/completions"
+    if not_for_chats(model):
+        return f"set model.chat to {_RELATIVE.sub('', model)}"
+    return "name a model.chat that answers in /v1/chat/completions"
 
 
 def wrong_address(error: openai.APIStatusError) -> bool:

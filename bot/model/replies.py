@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bot.model.calls import Call
-from bot.model.errors import ContentRefused, ModelError, ModelUnavailable, from_body
+from bot.model.errors import NO_ADDRESS, ContentRefused, ModelError, ModelUnavailable, from_body
 from bot.model.thoughts import spoken
 from memory.sanitise import clean
 from memory.spending import Usage
@@ -35,14 +35,20 @@ def decoded(content: bytes, model: str) -> Body | ModelError:
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
-        return ModelUnavailable("the model endpoint's answer is no JSON or was cut off")
+        return _unreadable("the model endpoint's answer is no JSON or was cut off")
     if not isinstance(body, dict):
-        return ModelUnavailable("the model endpoint's answer is no JSON object")
+        return _unreadable("the model endpoint's answer is no JSON object")
     if body.get("error") and not body.get("data"):
-        status = number(mapping(body["error"]).get("code"))
+        status = 404 if NO_ADDRESS.search(str(body["error"])) else number(mapping(body["error"]).get("code"))
         return from_body(status if 400 <= status < 600 else 502, body, model)
     choice = next(iter(dicts(body.get("choices"))), {})
     return failure_of(choice, model) or body
+
+
+def _unreadable(message: str) -> ModelUnavailable:
+    error = ModelUnavailable(message)
+    error.unreadable = True
+    return error
 
 
 LARGEST = 100_000_000

@@ -201,6 +201,7 @@ class ScriptedModel:
         policy: Callable[[Request], Step | Awaitable[Step]] | None = None,
         embed: Callable[[str], Sequence[float]] | None = None,
         models: Status | None = None,
+        root: bool = False,
         latency: float = 0.0,
     ) -> None:
         self.requests: list[Request] = []
@@ -215,6 +216,7 @@ class ScriptedModel:
         self._policy = policy
         self._embed = embed or _vector
         self._listing = models
+        self._root = root
         self._arrived = asyncio.Condition()
         self._resets_before = 0
         self._runner: web.AppRunner | None = None
@@ -236,6 +238,8 @@ class ScriptedModel:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._chat)
+        if self._root:  # as LM Studio, which answers anything anywhere
+            app.router.add_post("/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._models)
         # Cancelled with its client, so that `in_flight` is true also when somebody hung up.

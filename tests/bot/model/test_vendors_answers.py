@@ -184,6 +184,12 @@ async def test_an_address_without_v1_is_completed() -> None:
         assert client.base_url == model.base_url
 
 
+async def test_a_server_that_says_under_200_that_nothing_is_there_is_asked_below_v1() -> None:
+    lost = Raw('{"error": "Unexpected endpoint or method. (POST /chat/completions)"}')
+    async with ScriptedModel([lost, reply("Found.")], root=True) as model, Client(model.base_url.removesuffix("/v1")) as client:
+        assert (await client.ask()).text == "Found."
+
+
 # --- parameters of the operator's -------------------------------------------------------------------
 
 
