@@ -61,6 +61,13 @@ class AgentState:
         return self.paused or any(message.passing for message in self.queue)
 
     @property
+    def shown(self) -> AgentState:
+        """As models see it: without the words that a content filter refuses."""
+        return replace(
+            self, queue=tuple(m.shown for m in self.queue), entries=tuple(entry for entry in self.entries if not entry.withheld)
+        )
+
+    @property
     def tz(self) -> tzinfo:
         """The person's time zone; UTC until it is known or when its name is not."""
         return zone_of(self.zone)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ Role = Literal["user", "assistant", "tool"]
 Kind = Literal["message", "quote", "event", "monologue", "call", "result", "alert"]
 # What was said, by or to the person; functions' results and the agent's own notes would only find themselves again.
 SEARCHABLE: frozenset[Kind] = frozenset({"message", "quote"})
+WITHHELD = "(withheld: a content filter refuses these words)"
 Asks = Literal["leave", "zone", "memory"]
 """What a question of the bot's own is about: leave to write first, the time zone, something sensitive."""
 
@@ -56,6 +57,16 @@ class Message:
     place: str = field(default="")
     passing: bool = False
     """Said while memory was paused: for the running conversation alone."""
+    withheld: bool = False
+    """An endpoint's content filter refuses it: no model is shown it any more."""
+
+    @property
+    def shown(self) -> Message:
+        """As models see it: of what is withheld only that it is."""
+        if not self.withheld:
+            return self
+        calls = tuple({**call, "arguments": "{}"} for call in self.calls)
+        return replace(self, content=WITHHELD if self.content else "", calls=calls)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the cache."""
@@ -69,7 +80,10 @@ class Message:
 
 
 _FIELDS = tuple(Message.__dataclass_fields__)
-COLUMNS = "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at, passing"
+COLUMNS = (
+    "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at, passing,"
+    " withheld"
+)
 
 _APPEND = f"""
 WITH c AS (

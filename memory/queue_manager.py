@@ -154,7 +154,9 @@ async def leaving(connection: Connection, state: AgentState, evicted: int) -> li
     if state.pending_from is not None:
         earlier = await messages.window(connection, state.conversation, state.pending_from)
         pending = [message for message in earlier if message.position < state.fifo_start]
-    return [message for message in (*pending[-RESUMMARISED:], *state.queue[:evicted]) if not message.passing]
+    return [
+        message for message in (*pending[-RESUMMARISED:], *state.queue[:evicted]) if not (message.passing or message.withheld)
+    ]
 
 
 async def flush(

@@ -40,6 +40,8 @@ class Entry:
     content: str
     visibility: Visibility
     updated_at: datetime
+    withheld: bool = False
+    """An endpoint's content filter refuses it: no model is shown it any more, until it is corrected."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the cache."""
@@ -51,7 +53,7 @@ class Entry:
         return Entry(**{**values, "updated_at": datetime.fromisoformat(values["updated_at"])})
 
 
-_COLUMNS = "id, section, content, CASE WHEN shareable THEN 'public' ELSE visibility END AS visibility, updated_at"
+_COLUMNS = "id, section, content, CASE WHEN shareable THEN 'public' ELSE visibility END AS visibility, updated_at, withheld"
 
 
 async def entries(connection: Connection) -> list[Entry]:

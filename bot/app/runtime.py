@@ -52,7 +52,7 @@ PARTS = frozenset({"worker", "adapters", "scheduler"})
 """What `bot run --only` may name."""
 PAGE_SIZE = 10
 PATIENCE = timedelta(seconds=30)
-WAITING = "This takes longer than usual; I am still on it."
+WAITING = "My model takes longer than usual to answer; I am still on it."
 APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
 REFUSED = "Sorry, the model declined to answer this."
 SPENT = "You've reached today's limit: my budget for our conversations is used up. I keep what you write and will answer after midnight UTC."

@@ -19,6 +19,7 @@ SHOWN = 10
 PAGE = 5
 WHOLE = 1200
 """Characters shown of one thing that is looked at alone, and of a summary."""
+WITHHELD = "set aside: the content filter of the model's provider refuses it, so the model does not see it; correct or forget it"
 CHANGES = 5
 """Changes of one thing that are shown with it."""
 
@@ -76,6 +77,7 @@ async def _one(asking: Asking, wanted: Thing, zone: tzinfo) -> Answer:
         lines += [f"  from {place_label(row['kind'], row['name'])}, {when(row['at'], zone)}"]
         if wanted.letter in "wa":
             lines += await _made_of(connection, wanted)
+        lines += [f"  {WITHHELD}"] if row["withheld"] else []
         lines += ["  shared: it may be used in all places of this platform's workspace where we talk"] if row["shareable"] else []
         lines += [f"  change {change.id}, {when(change.at, zone)}: {change.actor}, {change.action}" for change in changes]
     if asking.about_another:
@@ -93,6 +95,7 @@ def not_there(wanted: Thing) -> CommandRefused:
 
 
 _CONTENT = {"message": "content", "working_context": "content", "passage": "content", "timer": "purpose"}
+_WITHHELD = {"message": "x.withheld", "working_context": "x.withheld"}
 _AT = {"working_context": "updated_at"}
 
 
@@ -100,6 +103,7 @@ async def row_of(connection: Connection, wanted: Thing) -> dict[str, Any] | None
     """A thing that may be seen here: content, place, when, whether it is shared, the turn it was made in."""
     cursor = await connection.execute(
         f"""SELECT x.{_CONTENT[wanted.target]} AS content, x.{_AT.get(wanted.target, "created_at")} AS at, x.shareable, x.turn_id, x.place_id,
+              {_WITHHELD.get(wanted.target, "false")} AS withheld,
               p.kind, p.name FROM {undo.TABLES[wanted.target]} x JOIN places p ON p.id = x.place_id WHERE x.id = %s""",  # noqa: S608 - names of ours
         (wanted.number,),
     )
@@ -183,7 +187,7 @@ _SOURCES = """(SELECT array_agg(s.message_id ORDER BY s.message_id DESC) FROM
 async def _working_context(connection: Connection, zone: tzinfo) -> list[str]:
     rows = await _rows(
         connection,
-        f"""SELECT x.id, x.section, x.content, x.updated_at AS at, p.kind AS place_kind, p.name AS place_name,
+        f"""SELECT x.id, x.section, x.content, x.withheld, x.updated_at AS at, p.kind AS place_kind, p.name AS place_name,
               {_SOURCES.format("entry_id")}
             FROM working_context x JOIN places p ON p.id = x.place_id
             ORDER BY array_position(%s::text[], x.section), x.id""",  # noqa: S608
@@ -196,6 +200,7 @@ async def _working_context(connection: Connection, zone: tzinfo) -> list[str]:
             section = row["section"]
             lines.append(f"  {section}")
         lines.append(f"    w{row['id']}  {brief(row['content'])}  {_origin(row, zone)}")
+        lines += [f"      {WITHHELD}"] if row["withheld"] else []
     return lines if rows else ["Working context: nothing yet."]
 
 

@@ -6,7 +6,7 @@
 import re
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -106,6 +106,22 @@ class RedisSection(ConfigSection):
         return url
 
 
+_OWN_PARAMETERS = frozenset(
+    (
+        "model",
+        "messages",
+        "tools",
+        "tool_choice",
+        "functions",
+        "function_call",
+        "response_format",
+        "stream",
+        "stream_options",
+        "n",
+    )
+)
+
+
 class ModelSection(ConfigSection):
     """The language model: any OpenAI-compatible endpoint. Keys stay in the environment; the configuration holds only the names of
     their variables."""
@@ -142,16 +158,27 @@ class ModelSection(ConfigSection):
     image_bytes: Annotated[int, Field(ge=10_000, le=20_000_000)] = 4_000_000
     """The largest picture that is shown to the model, in bytes. At most four pictures per message are shown."""
     timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120
-    """How long to wait for one answer of the model, in seconds."""
+    """The longest silence of the model, in seconds: before the first piece of an answer and between two pieces. An answer that keeps
+    coming may take ten times as long."""
     temperature: Annotated[Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None, BeforeValidator(_nothing)] = None
     """The sampling temperature. Empty: the endpoint's own default, which some models insist on."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Any other parameters of a chat request, for every model of the endpoint. One that the endpoint refuses is left out from then on;
+    one that it refuses beside function calls, beside those alone. Example: `extra: {reasoning_effort: low, seed: 7}`."""
 
     @field_validator("base_url", "fallback_url")
     @classmethod
     def _address(cls, url: str) -> str:
         if url and not is_address(url, "http", "https"):
             raise ValueError("must be an address that begins with http:// or https://, or empty")
-        return url.rstrip("/")
+        return re.sub(r"/(?:chat/completions|completions|responses|embeddings|models)$", "", url.rstrip("/")).rstrip("/")
+
+    @field_validator("extra")
+    @classmethod
+    def _parameters(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if own := sorted(_OWN_PARAMETERS & extra.keys()):
+            raise ValueError(f"must not set {own[0]}, which the bot sets itself")
+        return extra
 
     @field_validator("api_key_env", "fallback_key_env")
     @classmethod

@@ -34,6 +34,8 @@ _TAKE_OVER = """UPDATE outbox SET body = %s, step = %s, part = %s, not_before = 
                   state = CASE WHEN platform_id IS NULL THEN 'sending' ELSE 'waiting' END WHERE id = %s AND state = 'streaming'"""
 # Rows that the engine writes into the outbox itself stand under steps that no turn reaches.
 _APOLOGY, _NOTICE = -2, -1
+ASIDE = -2
+"""What is said beside the answer stands below this step."""
 
 
 async def claim(db: Database, agent: int, now: datetime, settings: EngineSettings) -> Claim | Wait | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bot.functions.context import CallContext, Refused
+from bot.model.thoughts import spoken
 
 
 async def send_message(context: CallContext, text: str) -> str:
     """Send the person a message; in a timed event the only way to speak."""
+    text = spoken(text)
     if not text.strip():
         raise Refused("An empty message cannot be sent. Give the text, or call stay_silent if nothing is to be said.")
     context.said.append(text)

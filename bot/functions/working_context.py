@@ -13,6 +13,8 @@ from bot.keeping.decision import sensitive_kind
 from memory import undo, working_context
 from memory.working_context import ENTRY_LIMIT, Entry, find, one_line, plain, room
 
+OWN = ("persona", "task_notes")
+"""Sections of the agent's own notes, which nobody needs to have said."""
 Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "task_notes"]
 
 
@@ -23,11 +25,10 @@ async def working_context_append(
     task_notes (at most 10), persona (how you adjust to them).
     """
     content = _checked(content)
-    decision = context.weigh(content)
-    entries = context.state.entries
-    same = [entry for entry in entries if plain(entry.content) == plain(content)]
+    same = [entry for entry in context.state.entries if plain(entry.content) == plain(content)]
     if same:
-        raise Refused(f"That is there already, in {same[0].section}. Nothing to do.")
+        return f"That is there already, in {same[0].section}."  # what is wanted is so: done, and not failed
+    decision = context.weigh(content, fact=section not in OWN)
     if decision.ask:
         return await requests.ask(context, decision, layer="working_context", section=section, content=content)
     return await storing.append(context, section, content, decision)
@@ -41,8 +42,10 @@ async def working_context_replace(
     """Correct one entry."""
     new = _checked(new)
     entry = _only(context, old)
-    decision = context.weigh(new, without=entry.id)
+    decision = context.weigh(new, without=entry.id, fact=entry.section not in OWN)
     others = [other for other in context.state.entries if other.id != entry.id]
+    if plain(entry.content) == plain(new):
+        return f"That is there already, in {entry.section}."
     if any(plain(other.content) == plain(new) for other in others):
         raise Refused("The new text is there already as another entry. Remove the old entry instead.")
     left = room(context.state.entries, entry.section, without=entry.id)

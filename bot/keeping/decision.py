@@ -32,6 +32,8 @@ COVERED = 0.7
 """Share of a text's own words that must stand in somebody's words, for it to be theirs."""
 ALIKE = 0.6
 """Share of common words from which two entries speak of the same thing."""
+STEM = 4
+"""Characters of a word's beginning by which it is found again in another form."""
 _WORDS = Path(__file__).with_name("keeping.yaml")
 
 
@@ -138,6 +140,31 @@ def others_words(text: str, own: Sequence[Said], others: Sequence[Said]) -> Said
     theirs = _share(wanted - content_words(best.author_name), content_words(best.text))
     mine = _share(wanted, content_words(" ".join(said.text for said in own)))
     return best if theirs >= COVERED and mine < COVERED and theirs > mine else None
+
+
+def unfounded(text: str, sources: Iterable[str]) -> bool:
+    """Whether not one of a text's own words occurs in anything that it could come from: it was made up, or is from an example.
+
+    Words are compared by their beginnings. A text in a script that the sources do not use cannot be compared.
+    """
+    wanted, there = _stems(text), _stems(" ".join(sources))
+    same_script = {_script(stem) for stem in wanted} & {_script(stem) for stem in there}
+    return bool(wanted) and bool(same_script) and not wanted & there
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = content_words(text)
+    # Where words are written without blanks between them, each pair of characters is as good as one.
+    unspaced = (word for word in words if _script(word) == "unspaced")
+    pairs = {word[at : at + 2] for word in unspaced for at in range(max(1, len(word) - 1))}
+    return frozenset(pairs | {word[:STEM] for word in words if _script(word) != "unspaced"})
+
+
+def _script(word: str) -> str:
+    """The script of a word by its first character: enough to tell what can be compared with what."""
+    if "\u2e80" <= word[0] <= "\ud7ff" or "\u0e00" <= word[0] <= "\u0eff":
+        return "unspaced"
+    return "digits" if word[0].isdigit() else unicodedata.name(word[0], "?").split()[0]
 
 
 def in_conflict(text: str, entry: str) -> bool:

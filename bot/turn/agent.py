@@ -31,7 +31,7 @@ from bot.model.replies import Reply
 from bot.speaking import reminders
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listened, Listener
-from bot.turn import executor
+from bot.turn import echoes, executor, filtered
 from bot.turn.executor import Outcome, Planned, Used, after
 from bot.turn.inference import Inference
 from bot.turn.pressure import Pressure
@@ -113,10 +113,11 @@ class Agent:
             return
         turn = await self._opened(admitted)
         try:
-            over = await self._begin(turn)
-            while not over and not await self._stable(turn, self._pass):
-                if await turns.cancelled(self._db, claim):
-                    raise TurnCancelled
+            async with self._inference.patience(turn):
+                over = await self._begin(turn)
+                while not over and not await self._stable(turn, self._pass):
+                    if await turns.cancelled(self._db, claim):
+                        raise TurnCancelled
         except Overtaken:
             await self._drop(turn.claim, [event.id for event in turn.claim.events], again=not turn.replied)
             return
@@ -228,15 +229,37 @@ class Agent:
             return await self._close(turn, settings.apology)
         except OverBudget as over:
             return await self._close(turn, settings.spent_line, spent=over.day)
-        except ContentRefused:
-            return await self._close(turn, settings.refused_line)
+        except ContentRefused as refused:
+            return await self._filtered(turn, refused)
         except ModelError:  # away, and the turn cannot wait
             return await self._close(turn, "")
         bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds
-        planned = executor.plan(reply.calls, turn.used, bounds)
+        said = echoes.unpacked(reply.text or "")
+        repeats = partial(echoes.echo, instructions=self._pressure.literal, heard=turn.heard)
+        planned = executor.without_echoes(executor.plan(reply.calls, turn.used, bounds), repeats)
         vectors = {text: vector for text in executor.queries(planned) if (vector := await self._meaning.of(text))}
         judged, spent = await self._keeper.judge(turn.claim.agent, executor.candidates(planned)) if self._keeper else ({}, ())
-        return await self._commit(turn, reply, planned, vectors, judged, spent, last=last)
+        return await self._commit(turn, replace(reply, text=said), planned, vectors, judged, spent, last=last, echo=repeats(said))
+
+    async def _filtered(self, turn: RunningTurn, refused: ContentRefused) -> bool:
+        """Set aside what the content filter refuses, and go on without it. Returns whether the turn is over."""
+        part = None
+        if not refused.answer and turn.set_aside < filtered.MOST:
+            part = await filtered.culprit(
+                turn.state, lambda shown: self._inference.refuses(turn, self._pressure.only(turn, shown))
+            )
+        if part is None:
+            return await self._close(turn, self._settings.refused_line)
+        turn.set_aside += 1
+        now = self._clock()
+        async with self._step(turn.claim, now) as step:
+            state = await filtered.set_aside(step.connection, turn.state, part, at=now, turn=turn.claim.turn)
+            last = filtered.unanswerable(state)
+            if last is None and turn.claim.addressed:
+                await step.say(turns.ASIDE - turn.set_aside, filtered.told(state, part))
+        turn.state = state
+        log.warning("turn %d: a content filter refuses a %s, which is withheld from now on", turn.claim.turn, part.kind)
+        return last is not None and await self._close(turn, filtered.OWN_MESSAGE.format(number=last.id))
 
     async def _commit(
         self,
@@ -248,6 +271,7 @@ class Agent:
         spent: Sequence[tuple[str, Usage]],
         *,
         last: bool,
+        echo: echoes.Echo | None,
     ) -> bool:
         claim, now, settings = turn.claim, self._clock(), self._settings
         async with self._step(claim, now) as step:
@@ -274,6 +298,7 @@ class Agent:
                 nudged=turn.nudged,
                 last=last,
                 reminds=turn.reminds,
+                echo=echo,
             )
             own = self._own_words(turn, outcome)
             say = (own,) if own else outcome.say

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from bot.config.persona import Persona
@@ -13,6 +14,8 @@ from bot.model.margin import LEAST, LEAST_EXACT, Margin
 from bot.model.processor import Processor
 from bot.model.replies import Reply
 from bot.prompts import Prompts
+from bot.turn import echoes
+from bot.turn.filtered import Part, only
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.summariser import Summary, summarise
 from memory import fifo_queue, main_context, queue_manager, working_context
@@ -57,6 +60,8 @@ class Pressure:
         self._count = count
         self._clock = clock
         self._instructions = count(prompts.system) + sum(count(str(schema.as_tool())) for schema in SCHEMAS)
+        self.literal = echoes.sentences(prompts.system, persona.character, persona.tone, *persona.limits)
+        """What the prompt says word for word and no reply may repeat; emergency lines are there to be said."""
         self.margin = Margin(least=LEAST if encoding_of(settings.chat_model) == ESTIMATED else LEAST_EXACT)
 
     def window(self) -> int:
@@ -192,7 +197,7 @@ class Pressure:
         )
 
     def _build(self, turn: RunningTurn, giant: int) -> MainContext:
-        state = turn.state
+        state = turn.state.shown
         turn.status = turn.status or self._status(state)
         later = {entry.id for entry in state.later_entries}
         return main_context.build(
@@ -208,6 +213,10 @@ class Pressure:
             images=self._images(turn),
             image_tokens=self._settings.image_tokens,
         )
+
+    def only(self, turn: RunningTurn, parts: frozenset[Part]) -> MainContext:
+        """The prompt with everything but these parts withheld."""
+        return self._build(replace(turn, state=only(turn.state, parts)), self.window())
 
     def _images(self, turn: RunningTurn) -> Sequence[Mapping[str, str]]:
         """As many of the turn's pictures as leave half of the window to everything else."""

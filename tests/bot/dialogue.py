@@ -51,6 +51,7 @@ SETTINGS = AgentSettings(
     patience=timedelta(seconds=30),
     waiting_line="This takes longer.",
     apology="Sorry, I could not answer.",
+    because={},
     refused_line="I cannot answer that.",
     name="Mika",
 )
@@ -79,6 +80,7 @@ class Dialogue:
     engine: EngineSettings = field(default_factory=lambda: engine_settings(EngineSection(debounce=0)))
     initiative: Initiative | None = None
     listening: Listener | None = None
+    persona: Persona = Persona(name="Kee", character="Friendly.")
 
     @property
     def at(self) -> datetime:
@@ -104,7 +106,7 @@ class Dialogue:
             self.processor,
             self.settings,
             load(self.settings.chat_model),
-            Persona(name="Kee", character="Friendly."),
+            self.persona,
             count=partial(count, encoding=encoding_of(self.settings.chat_model)),
             clock=lambda: self.at,
         )

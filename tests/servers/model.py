@@ -135,10 +135,13 @@ class Gate:
 
 class Growing:
     """Streams `step` in pieces of a few characters, but goes no further than `shown` characters until `release`; with `cut` the
-    connection ends there. `reached` tells that it got that far. For a request that asks for no stream it is a plain answer."""
+    connection ends there, with `failed` the endpoint says so in a chunk, as OpenRouter does under status 200. `pace`: seconds before
+    each piece. `reached` tells that it got that far. For a request that asks for no stream it is a plain answer."""
 
-    def __init__(self, step: Answer, *, shown: int | None = None, cut: bool = False) -> None:
-        self.step, self.shown, self.cut = step, shown, cut
+    def __init__(
+        self, step: Answer, *, shown: int | None = None, cut: bool = False, failed: Json | None = None, pace: float = 0.0
+    ) -> None:
+        self.step, self.shown, self.cut, self.failed, self.pace = step, shown, cut, failed, pace
         self.reached = asyncio.Event()
         self._open = asyncio.Event()
 
@@ -217,6 +220,7 @@ class ScriptedModel:
         policy: Callable[[Request], Step | Awaitable[Step]] | None = None,
         embed: Callable[[str], Sequence[float]] | None = None,
         models: Status | None = None,
+        root: bool = False,
         latency: float = 0.0,
         habits: Habits | None = None,
     ) -> None:
@@ -234,6 +238,7 @@ class ScriptedModel:
         self._policy = policy
         self._embed = embed or _vector
         self._listing = models
+        self._root = root
         self._arrived = asyncio.Condition()
         self._resets_before = 0
         self._runner: web.AppRunner | None = None
@@ -255,6 +260,8 @@ class ScriptedModel:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._chat)
+        if self._root:  # as LM Studio, which answers anything anywhere
+            app.router.add_post("/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._models)
         # Cancelled with its client, so that `in_flight` is true also when somebody hung up.
@@ -373,7 +380,16 @@ class ScriptedModel:
                     assert http.transport is not None
                     http.transport.close()
                     return response
+                if growing.failed is not None:
+                    await send(
+                        choices=[{"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": growing.failed}]
+                    )
+                    await response.write(b"data: [DONE]\n\n")
+                    return response
                 await growing.passed()
+            if growing.pace:
+                await response.write(b": PROCESSING\n\n")
+                await asyncio.sleep(growing.pace)
             await send(choices=[{"index": 0, "delta": delta, "finish_reason": None}])
             sent += PIECE
         await send(choices=[{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
@@ -414,17 +430,31 @@ def completion(answer: Answer, request: Request) -> Json:
 
 
 def _deltas(message: Json) -> Iterator[Json]:
-    """A message in pieces, as endpoints stream it: the text, then each call's name, then its arguments."""
-    text = message.get("content")
-    if isinstance(text, str):
-        for start in range(0, len(text), PIECE):
-            yield {"content": text[start : start + PIECE]}
+    """A message in pieces, as endpoints stream it: thoughts and text, then each call's name, then its arguments."""
+    for name in ("reasoning_content", "content", "refusal"):
+        text = message.get(name)
+        if isinstance(text, str):
+            for start in range(0, len(text), PIECE):
+                yield {name: text[start : start + PIECE]}
+    if isinstance(message.get("content"), list):
+        yield from ({"content": [part]} for part in cast(list[Json], message["content"]))
+    if message.get("tool_calls") and not _wellformed(message["tool_calls"]):
+        yield {"tool_calls": message["tool_calls"]}
+        return
     for index, one in enumerate(cast(list[dict[str, Json]], message.get("tool_calls") or [])):
         function = {"name": one["function"]["name"], "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": one["id"], "type": "function", "function": function}]}
         raw = str(one["function"]["arguments"])
         for start in range(0, len(raw), PIECE):
             yield {"tool_calls": [{"index": index, "function": {"arguments": raw[start : start + PIECE]}}]}
+
+
+def _wellformed(calls: object) -> bool:
+    """Whether calls can be streamed in pieces."""
+    return isinstance(calls, list) and all(
+        isinstance(one, dict) and isinstance(one.get("function"), dict) and isinstance(one["function"].get("arguments"), str)
+        for one in calls
+    )
 
 
 def _error(step: Status) -> web.Response:

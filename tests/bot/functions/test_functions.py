@@ -15,7 +15,7 @@ from tests.servers.model import Request, call, reply
 async def told(d: Dialogue, *calls: object) -> list[str]:
     """What the calls of one pass answer."""
     d.model.add(reply(None, *calls), reply("ok"))  # type: ignore[arg-type]
-    await d.hear("go on")
+    await d.hear(f"go on: {calls}")  # a person who says everything that is stored
     return results(d.model.requests[-1])[-len(calls) :]
 
 
@@ -215,7 +215,7 @@ async def test_every_change_is_logged_with_its_reason_and_its_source(db: Databas
                 "reason": "she said so",
                 "before": None,
                 "after": "Her name is Ada.",
-                "source": "go on",
+                "source": f"go on: {(step,)}",
                 "role": "trigger",
             }
         ]

@@ -99,7 +99,7 @@ async def test_a_yes_to_something_else_before_the_question_does_not_count(db: Da
     """The model asks and answers in the same turn, whose message begins with yes."""
     async with dialogue(db, STORE, settings=ASKING) as d:
         d.model.add(lambda request: answer(True, int(results(request)[-1].rpartition(" ")[2].rstrip("."))), reply("I see."))
-        assert await d.hear("Yes") == ["I see.", QUESTION]
+        assert await d.hear(f"Yes. {FACT}") == ["I see.", QUESTION]
         assert "has not plainly said" in results(d.model.requests[-1])[-1]
         assert await d.entries() == []
 

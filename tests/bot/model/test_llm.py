@@ -18,17 +18,8 @@ from hypothesis import strategies as st
 
 from bot.model.calls import Call, FunctionSchema
 from bot.model.client import ModelClient
-from bot.model.errors import (
-    ContentRefused,
-    ContextOverflow,
-    Habits,
-    ModelError,
-    ModelRejected,
-    ModelUnavailable,
-    adapted,
-    from_body,
-    retry_after,
-)
+from bot.model.errors import ContentRefused, ContextOverflow, ModelError, ModelRejected, ModelUnavailable, from_body, retry_after
+from bot.model.habits import Habits, adapted
 from bot.model.messages import NO_RESULT, ToolChoice, repair, short_id, unique_ids, without_images
 from bot.model.replies import Reply
 from bot.model.schemas import common
@@ -126,7 +117,7 @@ async def test_no_functions_means_no_tools(model: ScriptedModel, client: Client)
 
 async def test_options_reach_the_endpoint(model: ScriptedModel) -> None:
     model.add(reply("ok"))
-    async with Client(model.base_url, reasoning_effort="low", extra_body={"top_k": 5}) as client:
+    async with Client(model.base_url, extra={"reasoning_effort": "low", "top_k": 5}) as client:
         await client.ask(SEND, tool_choice="required", temperature=0.3)
     body = model.requests[0].body
     assert (body["reasoning_effort"], body["top_k"], body["tool_choice"], body["temperature"]) == ("low", 5, "required", 0.3)
@@ -359,7 +350,6 @@ async def test_a_cancelled_call_leaves_nothing_behind(model: ScriptedModel, clie
         (Status(400, "content_filter", PRIVATE), ContentRefused, "content filter"),
         (Status(400, None, "The response was filtered due to the content management policy"), ContentRefused, "filter"),
         (Raw('{"error": {"code": 401, "message": "no auth"}}'), ModelRejected, "refuses the key"),
-        (Raw('{"error": {"code": "x", "message": "upstream"}, "choices": []}'), ModelUnavailable, "status 502"),
     ],
 )
 async def test_lasting_faults_are_told_apart(
@@ -439,7 +429,7 @@ def refuses(field: str, words: str, *, code: str | None = "unsupported_parameter
 async def test_a_refused_argument_is_left_out_from_then_on(field: str, words: str, options: dict[str, Any]) -> None:
     async with (
         ScriptedModel(policy=refuses(field, words)) as model,  # type: ignore[arg-type]
-        Client(model.base_url, reasoning_effort="low") as client,
+        Client(model.base_url, extra={"reasoning_effort": "low"}) as client,
     ):
         assert (await client.ask(SEND, **options)).text == "fine"
         assert (await client.ask(SEND, **options)).text == "fine"

@@ -135,7 +135,7 @@ async def test_duplicate_call_ids_are_told_apart(db: Database) -> None:
     one = call("working_context_append", call_id="same", section="goals", content="One.", request_heartbeat=True)
     two = call("working_context_append", call_id="same", section="goals", content="Two.")
     async with dialogue(db, reply(None, one, two), reply("Both.")) as d:
-        assert await d.hear("goals") == ["Both."]
+        assert await d.hear("goals one and two") == ["Both."]
         ids = [m["tool_call_id"] for m in d.model.requests[1].messages if m["role"] == "tool"]
         assert len(set(ids)) == 2
         assert len(await d.entries()) == 2
