@@ -369,6 +369,7 @@ def test_an_empty_section_is_its_defaults(tmp_path: Path) -> None:
         ("character: kind\n", "persona.file: name: is missing"),
         ("name: A\ncharacter: b\nmood: c\n", "persona.file: mood: no such key"),
         ("name: A\ncharacter: b\nemergency:\n- when: x\n", "persona.file: emergency.0.say: is missing"),
+        ("name: A\ncharacter: b\nemergency:\n- {when: x, say: y}\n", "persona.file: emergency.0: names nothing by which"),
         ("name: A\ncharacter: b\nlanguages: English\n", "persona.file: languages: must be a list"),
     ],
 )
@@ -379,9 +380,7 @@ def test_a_wrong_persona_is_a_line_too(text: str, said: str, tmp_path: Path) -> 
 
 def test_the_persona_in_words(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(
-        "name: Nora\ncharacter: You are kind.\nlimits: [Never lie.]\nemergency: [{when: it burns, say: Run!}]\n"
+        "name: Nora\ncharacter: Kind.\nlimits: [Never lie.]\nemergency: [{when: it burns, words: [fire], say: Run!}]\n"
     )
     text = load(written(tmp_path, "persona:\n  file: p.yaml\n")).persona.text
-    assert "Your name is Nora." in text
-    assert "- Never lie." in text
-    assert "When it burns, say: Run!" in text
+    assert text == "Name: Nora\nKind.\nLimits:\n- Never lie.", "and no line for emergencies: models recite those"
