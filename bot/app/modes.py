@@ -72,7 +72,7 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
             burst = None if interactive else timedelta()
             async with (
                 endpoint.looked_at(loaded, progress),
-                assembled(services, [console], settings=settings, burst=burst) as runtime,
+                assembled(services, [console], settings=settings, burst=burst, say=progress) as runtime,
             ):
                 with stopping(console.interrupt if interactive else None) as stop:
                     await runtime.run(PARTS, stop)
@@ -96,7 +96,7 @@ async def _serve(
     progress: Progress,
 ) -> None:
     bind = loaded.config.health.bind
-    async with endpoint.looked_at(loaded, progress), assembled(services, chosen) as runtime:
+    async with endpoint.looked_at(loaded, progress), assembled(services, chosen, say=progress) as runtime:
         try:
             async with health.serving(services.health, bind, lambda: _ready(services, chosen)) if bind else nullcontext():
                 progress(f"Running: {', '.join(sorted(parts))}. SIGTERM or Ctrl-C ends it.")

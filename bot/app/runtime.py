@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import ceil
+from typing import Any
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -15,7 +16,9 @@ from psycopg_pool import PoolTimeout
 from adapters.base import Adapter, Answer, Changed, Incoming, Newest, Person, PlaceOf, Streams
 from adapters.discord.settings import LIMIT
 from adapters.slack.settings import LIMIT as SLACK_LIMIT
-from bot import commands, prompts
+from bot import commands
+from bot.app import trials
+from bot.app.agents import APOLOGY, agent_settings, prompts_of
 from bot.app.services import Services
 from bot.app.speaking_wiring import initiative_for, listening_for
 from bot.commands.context import Parts
@@ -32,16 +35,13 @@ from bot.engine.signals import Senders
 from bot.engine.timers import Ticker
 from bot.engine.upkeep import Upkeep
 from bot.engine.worker import STOPPED_WITHIN, Turn, Worker
-from bot.keeping.decision import KeepingRules
 from bot.keeping.keeper import Keeper
 from bot.keeping.notice import Notice
 from bot.keeping.retention import Retention
 from bot.speaking.reminders import say_dead
 from bot.speaking.welcome import Welcome
 from bot.turn.agent import Agent
-from bot.turn.executor import Bounds
 from bot.turn.pressure import Pressure
-from bot.turn.state import AgentSettings
 from memory import tokens
 from memory.embedding_filler import EmbeddingFiller
 from memory.spending import Price
@@ -50,12 +50,6 @@ log = logging.getLogger(__name__)
 
 PARTS = frozenset({"worker", "adapters", "scheduler"})
 """What `bot run --only` may name."""
-PAGE_SIZE = 10
-PATIENCE = timedelta(seconds=30)
-WAITING = "This takes longer than usual; I am still on it."
-APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
-REFUSED = "Sorry, my model does not take up what was said here, so I cannot answer it."
-SPENT = "That was enough for today: my budget for our talks is used up. I keep what you write and answer again tomorrow (UTC)."
 AWAY = "My memory does not answer right now. Please try again in a moment."
 LAST_ROUND = 3.0
 """Seconds in which, at the end, the last answers still go out."""
@@ -84,7 +78,16 @@ def engine_settings(chosen: EngineSection, *, inside: bool = False) -> EngineSet
 class Runtime:
     """One process of the bot. Made by `assembled`."""
 
-    def __init__(self, services: Services, queue: Queue, adapters: Sequence[Adapter], *, burst: timedelta | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        queue: Queue,
+        adapters: Sequence[Adapter],
+        *,
+        burst: timedelta | None = None,
+        say: Callable[[str], None] = log.info,
+    ) -> None:
+        self._say = say
         self._services = services
         self._queue = queue
         self._adapters = adapters
@@ -190,6 +193,7 @@ class Runtime:
         """Run the named parts until `stop` is set or every adapter has ended by itself; then end in order: no new events, the
         running turns within their grace, the last answers."""
         services, settings = self._services, self._settings
+        small = await self._small(stop) if "worker" in only else False
         async with asyncio.TaskGroup() as group:
             background: list[asyncio.Task[None]] = []
             workers: list[asyncio.Task[None]] = []
@@ -197,7 +201,7 @@ class Runtime:
             senders: list[OutboxSender] = []
             if "worker" in only:
                 worker = Worker(
-                    services.db, self._queue, self._shown(self._agent().turn), settings, now=now, outbound=self._outbound
+                    services.db, self._queue, self._shown(self._agent(small).turn), settings, now=now, outbound=self._outbound
                 )
                 workers.append(group.create_task(worker.run(), name="worker"))
                 background.append(group.create_task(self._filler.run(), name="embeddings"))
@@ -223,6 +227,16 @@ class Runtime:
                 await _last_round(sender)
             await _cancelled(background)
 
+    async def _small(self, stop: asyncio.Event) -> bool:
+        """Whether the chat model is small; at its first start it is tried, until told to stop."""
+        services = self._services
+        look = asyncio.create_task(trials.small(services.loaded, services.model, services.names, self._say), name="model size")
+        await _until(stop, [look])
+        if look.done():
+            return look.result()
+        await _cancelled([look])
+        return False
+
     def _shown(self, turn: Turn) -> Turn:
         """The turn, with a sign on the platform that the agent works at it, where one of this process's adapters serves the place."""
         adapters = {adapter.platform: adapter for adapter in self._adapters}
@@ -236,32 +250,13 @@ class Runtime:
 
         return shown
 
-    def _agent(self) -> Agent:
+    def _agent(self, small: bool) -> Agent:
         services, config = self._services, self._services.loaded.config
-        bounds = config.turn
-        settings = AgentSettings(
-            chat_model=services.names.chat,
-            summary_model=services.names.summary,
-            budget=config.context.budget,
-            warning=config.context.warning,
-            flush=config.context.flush,
-            evict=config.context.evict,
-            reply_reserve=config.context.reply_reserve,
-            page_size=PAGE_SIZE,
-            patience=PATIENCE,
-            bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
-            waiting_line=WAITING,
-            apology=APOLOGY,
-            refused_line=REFUSED,
-            spent_line=SPENT,
-            image_tokens=config.model.image_tokens,
-            name=services.loaded.persona.name,
-            rules=KeepingRules(config.keeping.sensitive, config.keeping.answer_hours * 3600),
-        )
+        settings = agent_settings(services.loaded, services.names, small=small)
         growing = {
             adapter.platform: adapter for adapter in self._adapters if isinstance(adapter, Streams) and adapter.pace is not None
         }
-        texts = prompts.load(services.names.chat, services.loaded.home / "prompts", growing=bool(growing))
+        texts = prompts_of(services.loaded, services.names, growing=bool(growing), small=small)
         count = partial(tokens.count, encoding=services.encoding)
         pressure = Pressure(services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=now)
         share = pressure.fixed_share()
@@ -331,7 +326,12 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
 
 @asynccontextmanager
 async def assembled(
-    services: Services, adapters: Sequence[Adapter], *, settings: EngineSettings | None = None, burst: timedelta | None = None
+    services: Services,
+    adapters: Sequence[Adapter],
+    *,
+    settings: EngineSettings | None = None,
+    burst: timedelta | None = None,
+    say: Callable[[str], None] = log.info,
 ) -> AsyncIterator[Runtime]:
     """The runtime on opened services. With the data folder to ourselves, jobs that a killed process left are free at once, and what
     it was sending is looked up at once."""
@@ -341,10 +341,10 @@ async def assembled(
             await Upkeep(services.db, queue, replace(chosen, stalled=0.0)).reap()
             async with services.db.bare() as connection:
                 await connection.execute("SELECT doubt_sending(%s)", (now(),))
-        yield Runtime(services, queue, adapters, burst=burst)
+        yield Runtime(services, queue, adapters, burst=burst, say=say)
 
 
-async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[None]]) -> None:
+async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[Any]]) -> None:
     """Wait for the order to stop, or (with adapters) for the last of them to end."""
     asked = asyncio.ensure_future(stop.wait())
     ended = asyncio.ensure_future(asyncio.wait(intake)) if intake else None
@@ -356,7 +356,7 @@ async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[None]]) -> N
             ended.cancel()
 
 
-async def _cancelled(tasks: Sequence[asyncio.Task[None]], patience: float = STOPPED_WITHIN) -> None:
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]], patience: float = STOPPED_WITHIN) -> None:
     for task in tasks:
         task.cancel()
     await ended(tasks, patience=patience)

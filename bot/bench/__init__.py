@@ -1,6 +1,6 @@
 """What measures quality and speed, loaded only when asked for: `bot bench NAME --data PATH`.
 
-NAMES are the benchmarks; each has `main(data)`, which prints its figures and returns the exit code. Beside them:
+NAMES are the benchmarks; each has `main(data)`, or `main(loaded)`, which prints its figures and returns the exit code. Beside them:
 
     stage    servers of their own, the bot's services on them, agents driven by hand
     running  the whole bot in this process, with a stopwatch for an adapter
@@ -22,4 +22,7 @@ NAMES = (
     "timers",
     "openers",
     "erasure",
+    "tasks",
 )
+CONFIGURED = ("tasks",)
+"""Those that try the configured model: their `main` takes the configuration instead of data."""

@@ -138,8 +138,7 @@ def bench(
     """Measure quality or speed and print the figures."""
     from bot.cli.bench import measure
 
-    settings(context)
-    _go(measure(name, data))
+    _go(measure(name, data, settings(context)))
 
 
 @app.command(epilog="Example: bot version")

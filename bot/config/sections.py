@@ -135,6 +135,10 @@ class ModelSection(ConfigSection):
     """How function calls are requested: `native` (the endpoint's own format), `schema` (through a JSON schema, for endpoints that
     handle calls badly) or `auto` (native, switching to schema if the endpoint refuses). `bot doctor` tells you which one fits.
     """
+    size: Literal["auto", "small", "large"] = "auto"
+    """Which prompts the chat model gets. `small`: compact instructions, fewer functions and arguments, for models of a few billion
+    parameters; fixed part at most 1,100 tokens (1,900 with `large`). `auto`: the first start tries the model with a few tasks and
+    keeps the result per endpoint and model in the data folder (`models.json`)."""
     sees_images: bool = False
     """Whether the chat model can see pictures. A picture is shown to it in the turn in which it arrives and is never kept."""
     image_tokens: Annotated[int, Field(ge=0, le=100_000)] = 1200
@@ -172,8 +176,8 @@ class ContextSection(ConfigSection):
 
     budget: Annotated[int, Field(ge=2000, le=2_000_000)] = 16_000
     """The size of one request in tokens, whatever the model could take. A larger budget costs more with every message; memory
-    functions reach everything that does not fit. Instructions, functions and the supplied persona take about 5,500 tokens; the
-    bot reports the exact number when it starts."""
+    functions reach everything that does not fit. Instructions, functions and the supplied persona take at most 1,900 tokens, with
+    `model.size` small 1,100; 4,000 is enough to start with."""
     reply_reserve: Annotated[int, Field(ge=64, le=100_000)] = 1500
     """Tokens of the budget kept free for the answer, and the maximum length of one answer."""
     warning: Share = 0.70

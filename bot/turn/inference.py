@@ -12,7 +12,6 @@ import psycopg
 
 from bot.engine import turns
 from bot.engine.events import TryAgainLater
-from bot.functions import SCHEMAS
 from bot.model.errors import ContentRefused, ContextOverflow, ModelError, ModelRejected, ModelUnavailable
 from bot.model.messages import ToolChoice
 from bot.model.processor import Processor
@@ -52,7 +51,7 @@ class Inference:
                         turn.claim.agent,
                         "chat",
                         context.messages,
-                        SCHEMAS,
+                        turn.offered,
                         tool_choice=tool_choice,
                         counted=context.tokens,
                         max_tokens=self.settings.reply_reserve,

@@ -8,7 +8,8 @@ from datetime import datetime
 from bot.config.persona import Persona
 from bot.engine import turns
 from bot.engine.turns import record_usage
-from bot.functions import SCHEMAS
+from bot.functions import FULLEST, offered
+from bot.model.calls import FunctionSchema
 from bot.model.margin import LEAST, LEAST_EXACT, Margin
 from bot.model.processor import Processor
 from bot.model.replies import Reply
@@ -16,6 +17,7 @@ from bot.prompts import Prompts
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.summariser import Summary, summarise
 from memory import fifo_queue, main_context, queue_manager, working_context
+from memory.agent_state import AgentState
 from memory.db import Database
 from memory.main_context import MainContext, package
 from memory.messages import Message
@@ -55,7 +57,10 @@ class Pressure:
         self._persona = persona
         self._count = count
         self._clock = clock
-        self._instructions = count(prompts.system) + sum(count(str(schema.as_tool())) for schema in SCHEMAS)
+        self._functions = max(
+            sum(count(str(each.as_tool())) for each in offered(needs, small=settings.small)) for needs in FULLEST
+        )
+        self._instructions = count(prompts.system) + self._functions
         self.margin = Margin(least=LEAST if encoding_of(settings.chat_model) == ESTIMATED else LEAST_EXACT)
 
     def window(self) -> int:
@@ -64,8 +69,11 @@ class Pressure:
 
     def fixed_share(self) -> float:
         """The share of the window that instructions, schemas and an empty working context take; start-up refuses too much."""
-        fixed = self._count(self._system(())) + sum(self._count(str(schema.as_tool())) for schema in SCHEMAS)
-        return fixed / self.window()
+        return self.fixed() / self.window()
+
+    def fixed(self) -> int:
+        """Tokens of instructions, all functions that may be offered, and persona."""
+        return self._count(self._system((), "")) + self._functions
 
     async def fit(self, turn: RunningTurn) -> MainContext:
         """A prompt that fits the window: warned of pressure once, flushed when full (the paper's queue manager)."""
@@ -173,14 +181,21 @@ class Pressure:
         """The endpoint refused a prompt as too long in spite of the count: flush and learn. False when there is nothing left to try."""
         return self.margin.overflowed() | await self.flush(turn, context, force=True)
 
-    def _system(self, entries: Sequence[Entry]) -> str:
+    def _system(self, entries: Sequence[Entry], person: str) -> str:
         limit = max(LEAST_SHOWN, min(self._settings.budget * 3 // 10, int(self.window() * FIXED_SHARE) - self._instructions))
-        return f"{self._prompts.system}\n\n# Working context\n" + working_context.render(
-            entries, self._persona.text, self._count, limit
-        )
+        return f"{self._prompts.system}\n\n" + working_context.render(entries, self._persona.text, person, self._count, limit)
 
     def _build(self, turn: RunningTurn, giant: int) -> MainContext:
-        state = turn.state
+        return self.shown(turn.state, turn.offered, self._images(turn), giant)
+
+    def shown(
+        self,
+        state: AgentState,
+        functions: Sequence[FunctionSchema],
+        images: Sequence[Mapping[str, str]] = (),
+        giant: int | None = None,
+    ) -> MainContext:
+        """The prompt of a state, whatever its size. `giant`: the most characters shown of one text."""
         status = package(
             "status",
             time=local(self._clock(), state.tz),
@@ -190,16 +205,16 @@ class Pressure:
             archival_storage=f"{state.archival_total} texts" + (f", tags: {', '.join(state.tags[:30])}" if state.tags else ""),
         )
         return main_context.build(
-            system=self._system(state.entries),
-            schemas=[schema.as_tool() for schema in SCHEMAS],
+            system=self._system(state.entries, state.person),
+            schemas=[schema.as_tool() for schema in functions],
             summary=state.slot0,
             queue=state.queue,
             status=status,
             zone=state.tz,
             place=state.place.label,
-            giant=giant,
+            giant=giant or self.window(),
             count=self._count,
-            images=self._images(turn),
+            images=images,
             image_tokens=self._settings.image_tokens,
         )
 

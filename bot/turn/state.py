@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from bot.engine.events import Claim
+from bot.functions import SCHEMAS
 from bot.keeping.decision import KeepingRules
+from bot.model.calls import FunctionSchema
 from bot.speaking.reminders import due_in
 from bot.turn.executor import Bounds, Used
 from bot.turn.streaming import Stream
@@ -44,6 +46,8 @@ class AgentSettings:
     """What a picture counts."""
     rules: KeepingRules = KeepingRules()
     """What needs the person's yes before it is stored."""
+    small: bool = False
+    """The chat model is small: it gets compact instructions and fewer functions."""
 
 
 @dataclass(slots=True)
@@ -59,6 +63,9 @@ class RunningTurn:
     stream: Stream
     asks: set[Asks] = field(default_factory=set)
     """What the bot itself is to ask when the turn ends."""
+
+    offered: tuple[FunctionSchema, ...] = SCHEMAS
+    """What the model may call, the same through the turn."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

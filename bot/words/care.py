@@ -73,7 +73,8 @@ def _bounded(text: str) -> str:
 
 
 def _recognised(text: str, kind: Kind) -> Finding | None:
-    words, found = _WORDS[kind], None
+    words = _WORDS[kind]
+    found: Finding | None = None
     for sentence in _SENTENCES.split(level(text)):
         rest = words["figures"].sub(" , ", words["denied"].sub(" , ", sentence))
         if words["plain"].search(rest):

@@ -252,7 +252,7 @@ async def test_no_message_text_in_any_log(data: Path) -> None:
 
 def endpoint(model: ScriptedModel) -> dict[str, str]:
     """The settings of a chat with a scripted model."""
-    return {"KEEPSAKE__MODEL__BASE_URL": model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted"}
+    return {"KEEPSAKE__MODEL__BASE_URL": model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted", "KEEPSAKE__MODEL__SIZE": "large"}
 
 
 def logs_in(data: Path) -> list[bytes]:

@@ -30,6 +30,7 @@ EXAMPLES = {
     "model.fallback_url": "http://127.0.0.1:8000/v1",
     "model.fallback_key_env": "SOME_KEY",
     "model.calls": "schema",
+    "model.size": "small",
     "model.timeout": "33",
     "model.temperature": "0.5",
     "context.budget": "9000",
