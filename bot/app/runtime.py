@@ -23,7 +23,7 @@ from bot.app.services import Services
 from bot.app.speaking_wiring import initiative_for, listening_for
 from bot.commands.context import Parts
 from bot.config.findings import StartError
-from bot.config.sections import EngineSection
+from bot.config.sections import RESERVE, EngineSection
 from bot.config.speaking import OpenersSection
 from bot.engine import changes, deadletters, inbox, reception
 from bot.engine.events import Claim
@@ -262,10 +262,10 @@ class Runtime:
         share = pressure.fixed_share()
         if share > config.context.fixed_limit:
             context = config.context
-            # Rounded up to the next hundred: the window is rounded down, and so is what the model's margin leaves of it.
-            least = (
-                ceil((share * (context.budget - context.reply_reserve) / context.fixed_limit + context.reply_reserve) / 100) * 100
-            )
+            # Rounded up to the next hundred: the window is rounded down, and so is what the model's margin leaves of it. The reserve
+            # grows with the budget unless it is set.
+            window = share * (context.budget - context.reply_reserve) / context.fixed_limit
+            least = ceil((window + max(context.reply_reserve, min(RESERVE, window / 7))) / 100) * 100
             raise StartError(
                 f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
                 f"({config.context.fixed_limit:.0%}). Raise context.budget to {least}, or shorten the persona."

@@ -21,7 +21,7 @@ from memory.agent_state import AgentState
 from memory.db import Database
 from memory.main_context import MainContext, package
 from memory.messages import Message
-from memory.tokens import ESTIMATED, encoding_of
+from memory.tokens import ESTIMATED, MARGIN, encoding_of
 from memory.working_context import Entry
 from memory.zones import local
 
@@ -61,7 +61,8 @@ class Pressure:
             sum(count(str(each.as_tool())) for each in offered(needs, small=settings.small)) for needs in FULLEST
         )
         self._instructions = count(prompts.system) + self._functions
-        self.margin = Margin(least=LEAST if encoding_of(settings.chat_model) == ESTIMATED else LEAST_EXACT)
+        self._estimated = encoding_of(settings.chat_model) == ESTIMATED
+        self.margin = Margin(least=LEAST if self._estimated else LEAST_EXACT)
 
     def window(self) -> int:
         """Tokens that a prompt may take, as our tokenizer counts: the budget less the reply's reserve and the model's margin."""
@@ -69,7 +70,8 @@ class Pressure:
 
     def fixed_share(self) -> float:
         """The share of the window that instructions, schemas and an empty working context take; start-up refuses too much."""
-        return self.fixed() / self.window()
+        # These texts are English, so an unknown tokenizer is not far from the one that is counted with.
+        return self.fixed() / (MARGIN if self._estimated else 1) / self.window()
 
     def fixed(self) -> int:
         """Tokens of instructions, all functions that may be offered, and persona."""

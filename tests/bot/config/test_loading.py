@@ -247,7 +247,7 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         ("context:\n  warning: 1.5\n", "context.warning: must be less than or equal to 1", "Correct it"),
         ("context:\n  warning: .nan\n", "context.warning: must be", "Correct it"),
         ("context:\n  warning: 0.9\n  flush: 0.8\n", "context.warning: must be below context.flush", "Lower"),
-        ("context:\n  budget: 2000\n", "context.reply_reserve", "Lower it"),
+        ("context:\n  budget: 2000\n  reply_reserve: 1500\n", "context.reply_reserve", "Lower it"),
         ("turn:\n  passes: 0\n", "turn.passes: must be greater than or equal to 1", "Correct it"),
         ("turn:\n  passes: 1.5\n", "turn.passes: must be a whole number", "Correct it"),
         ("engine:\n  debounce: 9\n", "engine.debounce_cap", "Raise it"),
@@ -377,6 +377,20 @@ def test_an_empty_section_is_its_defaults(tmp_path: Path) -> None:
 def test_a_wrong_persona_is_a_line_too(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(text)
     assert said in fault(tmp_path, "persona:\n  file: p.yaml\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "reserve"),
+    [
+        ("budget: 4000", 500),
+        ("budget: '4000'", 500),
+        ("budget: 16000", 1500),
+        ("budget: 4000\n  reply_reserve: 800", 800),
+        ("warning: 0.6", 1500),
+    ],
+)
+def test_a_small_budget_keeps_an_eighth_for_the_answer(given: str, reserve: int, tmp_path: Path) -> None:
+    assert load(written(tmp_path, f"context:\n  {given}\n")).config.context.reply_reserve == reserve
 
 
 def test_the_persona_in_words(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from bot.config.keeping import KINDS
 from bot.config.persona import DEFAULT, Persona
 from bot.functions import ALL, EVERY_NEED, FULLEST, SCHEMAS, offered
 from bot.keeping.decision import KeepingRules
+from bot.model.messages import schema_messages
 from bot.speaking.listening import Listener
 from memory import archival_storage, working_context
 from memory.db import Database
@@ -385,5 +386,8 @@ def test_the_fixed_part_is_small_enough_for_a_budget_of_4000(small: bool, limit:
     persona = Persona(**yaml.safe_load(DEFAULT.read_text(encoding="utf-8")))
     texts = prompts.load("gpt-4o", small=small)
     system = f"{texts.system}\n\n" + working_context.render((), persona.text, "Ada", count, 10_000)
-    functions = max(sum(count(json.dumps(each.as_tool())) for each in offered(needs, small=small)) for needs in FULLEST)
-    assert count(system) + functions <= limit
+    for needs in FULLEST:
+        functions = offered(needs, small=small)
+        assert count(system) + sum(count(json.dumps(each.as_tool())) for each in functions) <= limit, "natively"
+        by_schema = schema_messages([{"role": "system", "content": system}, {"role": "user", "content": "Hi"}], functions)
+        assert count("".join(str(message["content"]) for message in by_schema)) <= limit, "by schema, with the examples"
