@@ -12,8 +12,9 @@ from bot.bench import tasks
 from bot.config.findings import StartError
 from bot.config.loading import Loaded, load
 from bot.functions import BY_NAME
-from bot.model.calls import parse_arguments
-from bot.turn.specimen import Task
+from bot.model.calls import Call, parse_arguments
+from bot.model.replies import Reply
+from bot.turn.specimen import Attempt, Task
 from tests.servers.model import Request, ScriptedModel, Status, Step, call, reply
 
 ALL = tasks.tasks()
@@ -116,3 +117,23 @@ def _german(task: Task) -> bool:
         word in f" {task.said} ".casefold()
         for word in ("ich ", "mir ", "mein", "bitte", "wie ", "guten", "dir", "welche", "bist")
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "right_call"),
+    [
+        (call("set_timer", purpose="tea", in_minutes=20), True),
+        (call("set_timer", purpose="tea", in_minutes=25), False),
+        (call("set_timer", in_minutes=20), False),
+        (call("list_timers", reason="20"), False),
+    ],
+    ids=["right", "another time", "without its purpose", "another function"],
+)
+def test_a_call_is_right_with_right_arguments_alone(made: Call, right_call: bool) -> None:
+    task = Task("In 20 minutes, tea!", call="set_timer", arguments=r"in_minutes\W+20\b")
+    assert Attempt(task, (made,), "Ok.", 0, Reply("Ok.")).called is right_call
+
+
+def test_greeting_somebody_changes_no_memory() -> None:
+    kept = call("working_context_append", content="Nora said good morning.")
+    assert not Attempt(Task("Good morning!"), (kept,), "Hi!", 0, Reply("Hi!")).called
