@@ -73,6 +73,12 @@ class AgentState:
         return zone_of(self.zone)
 
     @property
+    def person(self) -> str:
+        """What the person is called here, as they wrote last; empty where nothing of theirs is in the queue."""
+        own = (message.author_name for message in reversed(self.queue) if message.role == "user" and message.kind == "message")
+        return next((name for name in own if name), "")
+
+    @property
     def slot0(self) -> str:
         """What stands in slot 0 of the queue: the recursive summary, and what could not be summarised yet."""
         return "\n".join(part for part in (self.summary, self.summary_tail) if part)

@@ -44,7 +44,7 @@ def listening_for(services: Services, count_tokens: Callable[[str], int]) -> Lis
     """What the bot itself does with what people write."""
     config = services.loaded.config
     return Listener(
-        services.loaded.persona.care,
+        services.loaded.persona.emergency,
         timedelta(hours=config.care.repeat_hours),
         config.openers.ask if config.openers.enabled else "",
         config.openers.ask_after,

@@ -33,6 +33,7 @@ EXAMPLES = (
     ("bot --config /etc/keepsake.yaml run", "run the server process"),
     ("bot run --only worker", "run one part of it"),
     ("bot doctor", "what is wrong, and what to do"),
+    ("bot doctor --fix", "write the settings that mend it"),
     ("bot migrate --admin-url-env ADMIN_URL", "prepare an external database"),
     ("bot backup /var/backups", "write everything into one file"),
     ("bot restore keepsake-20261129T120000Z.dump --replace", "bring it back"),
@@ -110,12 +111,15 @@ def run(
     _go(serve(loaded, parts=parts, progress=note))
 
 
-@app.command(epilog="Example: bot doctor")
-def doctor(context: typer.Context) -> None:
+@app.command(epilog="Example: bot doctor --fix")
+def doctor(
+    context: typer.Context,
+    fix: Annotated[bool, typer.Option("--fix", help="Write the settings that mend a fault into the configuration file.")] = False,
+) -> None:
     """Check configuration, data folder, database, Redis, model and embedding, and say what to do about each fault."""
     from bot.app.modes import examine
 
-    _go(examine(settings(context), progress=note))
+    _go(examine(settings(context), fix=fix, progress=note))
 
 
 app.command(epilog="Example: bot migrate --admin-url-env ADMIN_URL")(data.migrate)
@@ -138,8 +142,7 @@ def bench(
     """Measure quality or speed and print the figures."""
     from bot.cli.bench import measure
 
-    settings(context)
-    _go(measure(name, data))
+    _go(measure(name, data, settings(context)))
 
 
 @app.command(epilog="Example: bot version")

@@ -73,14 +73,15 @@ class OpenersSection(ConfigSection):
 
 
 class CareSection(ConfigSection):
-    """What follows when somebody speaks of harming themselves: the persona's emergency lines are given at once, and openers pause."""
+    """What follows when somebody speaks of harming themselves or of another emergency: the persona's line for it is given at once, and
+    openers pause."""
 
     pause_hours: Annotated[float, Field(ge=0, le=8760, allow_inf_nan=False)] = 72
     """How long no opener goes to the person, in hours. They must also have written again."""
     repeat_hours: Annotated[float, Field(ge=0, le=8760, allow_inf_nan=False)] = 1
-    """How long before the same person is given the emergency lines again, in hours."""
+    """How long before the same person is given the same emergency line again, in hours."""
     second_voice: bool = True
-    """Ask the filter model about messages that may or may not speak of self-harm. Plain cases are never left to a model."""
+    """Ask the filter model about messages that may or may not speak of an emergency. Plain cases are never left to a model."""
 
 
 class CheckInSection(ConfigSection):

@@ -7,7 +7,7 @@ from bot.model.thoughts import spoken
 
 
 async def send_message(context: CallContext, text: str) -> str:
-    """Send the person a message; in a timed event the only way to speak."""
+    """Send the person a message; needed only in a timed event."""
     text = spoken(text)
     if not text.strip():
         raise Refused("An empty message cannot be sent. Give the text, or call stay_silent if nothing is to be said.")
@@ -16,7 +16,7 @@ async def send_message(context: CallContext, text: str) -> str:
 
 
 async def stay_silent(context: CallContext) -> str:
-    """Say nothing, when nobody addressed you."""
+    """Say nothing."""
     if context.claim.addressed:
         raise Refused("The person spoke to you and waits for an answer. Reply in plain text.")
     context.silent = True

@@ -88,7 +88,7 @@ async def ask(
 
 
 async def answer_memory_request(context: CallContext, request: int, agreed: bool) -> str:
-    """After the person's yes or no to the question about something sensitive: store it, or take it back."""
+    """After the person's yes or no to the question about something sensitive."""
     cursor = await context.connection.execute("SELECT * FROM memory_requests WHERE id = %s", (request,))
     row = await cursor.fetchone()
     if row is None or row["until"] <= context.now:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Literal
 
@@ -16,24 +17,28 @@ from memory.zones import local
 PURPOSE_LIMIT = 500
 WAITING_LIMIT = 50
 """The most timers of one agent that wait at once."""
+SAME = timedelta(minutes=2)
+"""How far two ways of saying one time may be apart: the model wrote the one by the clock, the other in whole minutes."""
 FARTHEST = timedelta(days=5 * 366)
 
 
 async def set_timer(
     context: CallContext,
     purpose: str,
-    at: Annotated[str, Field(description="Local: 2026-11-30T08:00.")] = "",
+    at: Annotated[str, Field(description="Local, 2026-11-30T08:00.")] = "",
     in_minutes: Annotated[int, Field(ge=0)] = 0,
     every: Literal["", "day", "week", "month"] = "",
-    own_idea: Annotated[bool, Field(description="Not asked for by the person.")] = False,
+    own_idea: Annotated[bool, Field(description="They did not ask for it.")] = False,
 ) -> str:
-    """Set a reminder or follow-up: a timed event here, at a local time or in some minutes."""
+    """Set a reminder, at a local time or in some minutes."""
     context.may_store()
     if found := secrets(purpose):
         raise Refused(f"The purpose holds a secret ({found[0].kind}), and such things are never stored. Leave it out.")
+    zone = context.state.tz
+    if at and in_minutes and _same(at, in_minutes, context.now, zone):
+        in_minutes = 0
     if bool(at) == bool(in_minutes):
         raise Refused("Give either at or in_minutes.")
-    zone = context.state.tz
     try:
         due = context.now + timedelta(minutes=in_minutes) if in_minutes else _moment(at, zone)
     except OverflowError:
@@ -105,13 +110,31 @@ def _line(number: int, due: datetime, zone: tzinfo, every: str | None, purpose: 
 
 def _moment(text: str, zone: tzinfo) -> datetime:
     try:
-        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        found = _read(text)
     except ValueError:
         raise Refused(f"{text[:40]!r} is no time. Write 2026-11-30T08:00.") from None
     return found if found.tzinfo else found.replace(tzinfo=zone)
 
 
+_AS_SHOWN = re.compile(r"(?:[A-Za-z]{3},? )?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?) ?(Z|[+-]\d\d:\d\d)?")
+"""A time as the status shows it, which models copy."""
+
+
+def _read(text: str) -> datetime:
+    if shown := _AS_SHOWN.fullmatch(text.strip()):
+        text = f"{shown[1]}T{shown[2]}{shown[3] or ''}"
+    return datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+
+
+def _same(at: str, in_minutes: int, now: datetime, zone: tzinfo) -> bool:
+    """Whether a model said the same time twice."""
+    try:
+        return abs(_moment(at, zone) - now - timedelta(minutes=in_minutes)) <= SAME
+    except OverflowError:
+        return False
+
+
 def _on_their_clock(text: str, zone: tzinfo) -> bool:
     """Whether a time was given as the person reads it, so that it stays that time when their zone changes; else it is an instant."""
-    found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    found = _read(text)
     return found.tzinfo is None or found.utcoffset() == found.replace(tzinfo=None).replace(tzinfo=zone).utcoffset()

@@ -19,11 +19,11 @@ Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "t
 
 
 async def working_context_append(
-    context: CallContext, section: Editable, content: Annotated[str, Field(description="One fact, one sentence.")]
+    context: CallContext,
+    content: Annotated[str, Field(description="One sentence that names its subject.")],
+    section: Editable = "key_facts",
 ) -> str:
-    """Keep a lasting fact always in view: profile (who the person is), preferences, key_facts (people, places, dates), goals,
-    task_notes (at most 10), persona (how you adjust to them).
-    """
+    """Keep a lasting fact: profile (who they are), preferences, key_facts, goals, task_notes, persona (how you adjust to them)."""
     content = _checked(content)
     same = [entry for entry in context.state.entries if plain(entry.content) == plain(content)]
     if same:
@@ -36,7 +36,7 @@ async def working_context_append(
 
 async def working_context_replace(
     context: CallContext,
-    old: Annotated[str, Field(description="The entry, or words that only it has.")],
+    old: Annotated[str, Field(description="Words that only this entry has.")],
     new: Annotated[str, Field(description="The whole new entry.")],
 ) -> str:
     """Correct one entry."""
@@ -59,9 +59,9 @@ async def working_context_replace(
 
 
 async def working_context_remove(
-    context: CallContext, content: Annotated[str, Field(description="The entry, or words that only it has.")]
+    context: CallContext, content: Annotated[str, Field(description="Words that only this entry has.")]
 ) -> str:
-    """Remove one entry that is no longer true or wanted."""
+    """Remove an entry that is no longer true or wanted."""
     entry = _only(context, content)
     was = await undo.snapshot(context.connection, "working_context", entry.id)
     await working_context.delete(context.connection, entry.id)

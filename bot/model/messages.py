@@ -17,6 +17,7 @@ from bot.model.calls import Call, FunctionSchema, exact_value
 from bot.model.schemas import common
 from bot.model.shape import shaped, texts
 from bot.model.vendor import Back, beside, needs, signed
+from bot.prompts import examples
 from memory.sanitise import clean, clean_json
 
 ChatMessage = Mapping[str, object]
@@ -176,13 +177,15 @@ def _tool_calls(message: ChatMessage) -> Iterable[Mapping[str, object]]:
 
 
 def schema_format(functions: Sequence[FunctionSchema], tool_choice: ToolChoice) -> dict[str, object]:
-    """The `response_format` under which a reply is an object of `text` and `calls`."""
-    properties: dict[str, object] = {"text": {"type": "string"}}
+    """The `response_format` under which a reply is an object of `calls` and `text`, in this order: who has written the answer first
+    looks nothing up any more."""
+    properties: dict[str, object] = {}
     if tool_choice != "none":
         calls: dict[str, object] = {"type": "array", "items": {"anyOf": [_call_schema(one) for one in functions]}}
         if tool_choice == "required":
             calls["minItems"] = 1
         properties["calls"] = calls
+    properties["text"] = {"type": "string"}
     schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     # Not strict: that mode forbids optional arguments, and the arguments are validated here anyway.
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": False, "schema": schema}}
@@ -229,17 +232,35 @@ def _function(call: Mapping[str, object]) -> tuple[str, object]:
 def _written_reply(text: object, calls: Sequence[Mapping[str, object]]) -> str:
     pairs = [_function(call) for call in calls]
     made = [{"function": name, "arguments": arguments} for name, arguments in pairs]
-    return json.dumps({"text": text or "", "calls": made}, ensure_ascii=False)
+    return json.dumps({"calls": made, "text": text or ""}, ensure_ascii=False)
 
 
 def _instructions(functions: Sequence[FunctionSchema]) -> str:
-    described = [{"function": one.name, "description": one.description, "arguments": one.parameters} for one in functions]
+    shown = examples([one.name for one in functions])
     return (
-        'Answer with one JSON object {"text": "..", "calls": [{"function": "..", "arguments": {..}}]}. '
-        '"text" is what you say, empty if nothing; "calls" are the functions to run now, often none. Their '
-        'results arrive as messages of type "function_result". The functions:\n'
-        + "\n".join(json.dumps(one, ensure_ascii=False) for one in described)
+        'Answer with one JSON object {"calls": [{"function": "..", "arguments": {..}}], "text": ".."}. "calls" are the functions to run '
+        'now, often none; their results arrive as "function_result". "text" is what you say, empty while you look something up. The '
+        "functions (? may be left out):\n"
+        + "\n".join(_signature(one) for one in functions)
+        + (f"\nExamples, of other people:\n{shown}" if shown else "")
     )
+
+
+def _signature(function: FunctionSchema) -> str:
+    """A function in one line: a small model fills in every argument of a schema, and few of a signature."""
+    required, properties = function.parameters.get("required", []), function.parameters.get("properties", {})
+    assert isinstance(required, list)
+    assert isinstance(properties, dict)
+    arguments = (f"{name}{'' if name in required else '?'}: {_sort(schema)}" for name, schema in properties.items())
+    return f"- {function.name}({', '.join(arguments)}): {function.description}"
+
+
+def _sort(schema: Mapping[str, object]) -> str:
+    choices = schema.get("enum")
+    items = schema.get("items")
+    sort = "|".join(map(str, choices)) if isinstance(choices, list) else str(schema.get("type", "string"))
+    sort = f"[{_sort(items)}]" if isinstance(items, Mapping) else sort
+    return f"{sort} ({schema['description']})" if schema.get("description") else sort
 
 
 _REPLY = re.compile(r"""\s*(?:```(?:json)?\s*)?(\{\s*["'](?:text|calls)["']\s*:)""")

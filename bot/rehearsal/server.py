@@ -61,7 +61,7 @@ def completion(request: Mapping[str, object], made: Answer, by_schema: bool) -> 
     message: Json = {"role": "assistant", "content": made.text or None}
     if by_schema:
         calls = [{"function": name, "arguments": values} for name, values in made.calls]
-        message["content"] = json.dumps({"text": made.text, "calls": calls}, ensure_ascii=False)
+        message["content"] = json.dumps({"calls": calls, "text": made.text}, ensure_ascii=False)
     elif made.calls:
         message["tool_calls"] = [
             {

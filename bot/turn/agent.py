@@ -34,6 +34,7 @@ from bot.speaking.listening import Listened, Listener
 from bot.turn import echoes, executor, filtered
 from bot.turn.executor import Outcome, Planned, Used, after
 from bot.turn.inference import Inference
+from bot.turn.offering import offering
 from bot.turn.pressure import Pressure
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.streaming import Stream
@@ -186,6 +187,9 @@ class Agent:
             state = await queue_manager.append_events(step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed)
             drafts = await self._listening.first(step, state, heard)
             state = await queue_manager.append(step.connection, state, self._named(drafts), at=step.now, turn=claim.turn)
+            turn.offered = await offering(
+                step.connection, claim, state, leave=bool(self._listening.question), small=self._settings.small
+            )
         turn.state = state
 
     def _named(self, drafts: Sequence[Draft]) -> list[Draft]:

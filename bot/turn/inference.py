@@ -13,7 +13,6 @@ import psycopg
 
 from bot.engine import turns
 from bot.engine.events import TryAgainLater
-from bot.functions import SCHEMAS
 from bot.model.errors import ContentRefused, ContextOverflow, ModelError, ModelRejected, ModelUnavailable
 from bot.model.messages import ToolChoice
 from bot.model.processor import Processor
@@ -53,7 +52,7 @@ class Inference:
                     turn.claim.agent,
                     "chat",
                     context.messages,
-                    SCHEMAS,
+                    turn.offered,
                     tool_choice=tool_choice,
                     counted=context.tokens,
                     max_tokens=self.settings.reply_reserve,
@@ -93,7 +92,13 @@ class Inference:
         """Whether the content filter refuses a prompt; what the model would say to it is not wanted. Raises TryAgainLater."""
         try:
             await self.processor.think(
-                turn.claim.agent, "chat", context.messages, SCHEMAS, tool_choice="none", counted=context.tokens, max_tokens=PROBE
+                turn.claim.agent,
+                "chat",
+                context.messages,
+                turn.offered,
+                tool_choice="none",
+                counted=context.tokens,
+                max_tokens=PROBE,
             )
         except ContentRefused as refused:
             return not refused.answer

@@ -9,7 +9,8 @@ from datetime import datetime
 from bot.config.persona import Persona
 from bot.engine import turns
 from bot.engine.turns import record_usage
-from bot.functions import SCHEMAS
+from bot.functions import FULLEST, offered
+from bot.model.calls import FunctionSchema
 from bot.model.margin import LEAST, LEAST_EXACT, Margin
 from bot.model.processor import Processor
 from bot.model.replies import Reply
@@ -23,7 +24,7 @@ from memory.agent_state import AgentState
 from memory.db import Database
 from memory.main_context import MainContext, package
 from memory.messages import Message
-from memory.tokens import ESTIMATED, encoding_of
+from memory.tokens import ESTIMATED, MARGIN, encoding_of
 from memory.working_context import Entry, one_line
 from memory.zones import local
 
@@ -59,10 +60,14 @@ class Pressure:
         self._persona = persona
         self._count = count
         self._clock = clock
-        self._instructions = count(prompts.system) + sum(count(str(schema.as_tool())) for schema in SCHEMAS)
+        self._functions = max(
+            sum(count(str(each.as_tool())) for each in offered(needs, small=settings.small)) for needs in FULLEST
+        )
+        self._instructions = count(prompts.system) + self._functions
+        self._estimated = encoding_of(settings.chat_model) == ESTIMATED
         self.literal = echoes.sentences(prompts.system, persona.character, persona.tone, *persona.limits)
         """What the prompt says word for word and no reply may repeat; emergency lines are there to be said."""
-        self.margin = Margin(least=LEAST if encoding_of(settings.chat_model) == ESTIMATED else LEAST_EXACT)
+        self.margin = Margin(least=LEAST if self._estimated else LEAST_EXACT)
 
     def window(self) -> int:
         """Tokens that a prompt may take, as our tokenizer counts: the budget less the reply's reserve and the model's margin."""
@@ -70,8 +75,12 @@ class Pressure:
 
     def fixed_share(self) -> float:
         """The share of the window that instructions, schemas and an empty working context take; start-up refuses too much."""
-        fixed = sum(map(self._count, self._system(()))) + sum(self._count(str(schema.as_tool())) for schema in SCHEMAS)
-        return fixed / self.window()
+        # These texts are English, so an unknown tokenizer is not far from the one that is counted with.
+        return self.fixed() / (MARGIN if self._estimated else 1) / self.window()
+
+    def fixed(self) -> int:
+        """Tokens of instructions, all functions that may be offered, and persona."""
+        return sum(map(self._count, self._system((), ""))) + self._functions
 
     async def fit(self, turn: RunningTurn) -> MainContext:
         """A prompt that fits the window: warned of pressure once, flushed when full (the paper's queue manager)."""
@@ -179,11 +188,11 @@ class Pressure:
         """The endpoint refused a prompt as too long in spite of the count: flush and learn. False when there is nothing left to try."""
         return self.margin.overflowed() | await self.flush(turn, context, force=True)
 
-    def _system(self, entries: Sequence[Entry], told: int = 0) -> tuple[str, str]:
-        """The instructions, and the working context with these entries; `told` tokens of it stand elsewhere."""
+    def _system(self, entries: Sequence[Entry], person: str, told: int = 0) -> tuple[str, str]:
+        """The instructions, and who the agent is with these entries; `told` tokens of them stand elsewhere."""
         most = min(self._settings.budget * 3 // 10, int(self.window() * FIXED_SHARE) - self._instructions)
-        shown = working_context.render(entries, self._persona.text, self._count, max(LEAST_SHOWN, most - told))
-        return self._prompts.system, f"# Working context\n{shown}"
+        limit = max(LEAST_SHOWN, most - told)
+        return self._prompts.system, working_context.render(entries, self._persona.text, person, self._count, limit)
 
     def _status(self, state: AgentState) -> str:
         return package(
@@ -197,20 +206,32 @@ class Pressure:
         )
 
     def _build(self, turn: RunningTurn, giant: int) -> MainContext:
-        state = turn.state.shown
-        turn.status = turn.status or self._status(state)
+        turn.status = turn.status or self._status(turn.state.shown)
+        return self.shown(turn.state, turn.offered, self._images(turn), giant, turn.status)
+
+    def shown(
+        self,
+        state: AgentState,
+        functions: Sequence[FunctionSchema],
+        images: Sequence[Mapping[str, str]] = (),
+        giant: int | None = None,
+        status: str = "",
+    ) -> MainContext:
+        """The prompt of a state, whatever its size. `giant`: the most characters shown of one text; `status`: the turn's, made now without it."""
+        state = state.shown
+        status = status or self._status(state)
         later = {entry.id for entry in state.later_entries}
         return main_context.build(
-            system=self._system([entry for entry in state.entries if entry.id not in later], self._count(turn.status)),
-            schemas=[schema.as_tool() for schema in SCHEMAS],
+            system=self._system([e for e in state.entries if e.id not in later], state.person, self._count(status)),
+            schemas=[schema.as_tool() for schema in functions],
             summary=state.slot0,
             queue=state.queue,
-            status=turn.status,
+            status=status,
             zone=state.tz,
             place=state.place.label,
-            giant=giant,
+            giant=giant or self.window(),
             count=self._count,
-            images=self._images(turn),
+            images=images,
             image_tokens=self._settings.image_tokens,
         )
 

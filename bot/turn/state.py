@@ -8,7 +8,9 @@ from datetime import timedelta
 from typing import Literal
 
 from bot.engine.events import Claim
+from bot.functions import SCHEMAS
 from bot.keeping.decision import KeepingRules
+from bot.model.calls import FunctionSchema
 from bot.speaking.reminders import due_in
 from bot.turn.executor import Bounds, Used
 from bot.turn.streaming import Stream
@@ -58,6 +60,8 @@ class AgentSettings:
     """What a picture counts."""
     rules: KeepingRules = KeepingRules()
     """What needs the person's yes before it is stored."""
+    small: bool = False
+    """The chat model is small: it gets compact instructions and fewer functions."""
 
 
 @dataclass(slots=True)
@@ -77,6 +81,9 @@ class RunningTurn:
     """The time, the place and what storage held when the state was read: word for word the same through all passes."""
     set_aside: int = 0
     """How many things were withheld from the model in this turn."""
+
+    offered: tuple[FunctionSchema, ...] = SCHEMAS
+    """What the model may call, the same through the turn."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

@@ -54,6 +54,7 @@ class RunningBot:
             "KEEPSAKE_DATA": str(self.data),
             "KEEPSAKE__MODEL__BASE_URL": self.model.base_url,
             "KEEPSAKE__MODEL__CHAT": "scripted",
+            "KEEPSAKE__MODEL__SIZE": "large",  # not to be tried: the script has no steps for that
             "KEEPSAKE__ENGINE__DEBOUNCE": "0.4",
             "KEEPSAKE__ENGINE__DEBOUNCE_CAP": "3",
             "KEEPSAKE__CONSENT__NOTICE": "{}",

@@ -491,7 +491,8 @@ async def test_functions_are_asked_for_by_schema(model: ScriptedModel, by_schema
     offered = schema["properties"]["calls"]["items"]["anyOf"]
     assert [one["properties"]["function"]["enum"] for one in offered] == [["send_message"], ["list_timers"]]
     assert offered[0]["properties"]["arguments"] == common(SEND.parameters)
-    assert "send_message" in body["messages"][0]["content"]
+    assert list(schema["properties"]) == ["calls", "text"], "who has written the answer first looks nothing up any more"
+    assert "- send_message(" in body["messages"][0]["content"], "a line each, not a schema"
 
 
 async def test_history_becomes_plain_messages(model: ScriptedModel, by_schema: Client) -> None:

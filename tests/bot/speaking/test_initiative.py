@@ -12,6 +12,7 @@ import pytest
 
 from bot.cli.people import opener_line
 from bot.config.keeping import KINDS
+from bot.config.persona import Emergency
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
@@ -38,6 +39,9 @@ class Counts(dict[str, int]):
         self[reason] = self.get(reason, 0) + 1
 
 
+CALL = Emergency(when="somebody may harm themselves", kind="harm", say="Call 112.")
+
+
 @asynccontextmanager
 async def talking(
     db: Database, *script: object, rules: SpeakingRules = RULES, **options: Any
@@ -45,7 +49,7 @@ async def talking(
     counts = Counts()
     async with dialogue(db, *script) as d:
         d.initiative = Initiative(db, rules, count=counts, **options)
-        d.listening = Listener(question=QUESTION, ask_after=2, count=counts, lines=("Call 112.",))
+        d.listening = Listener(question=QUESTION, ask_after=2, count=counts, lines=(CALL,))
         yield d, counts
 
 
@@ -633,6 +637,41 @@ async def test_the_second_voice_may_add_care(db: Database, voice: str, given: bo
         assert await d.hear("I can't go on") == (["Call 112.", "Tell me."] if given else ["Tell me."])
         assert "suicide" in seen(d.model.requests[0])
         assert [row["purpose"] for row in await d.rows("SELECT purpose FROM usage ORDER BY id")] == ["filter", "chat"]
+
+
+async def test_every_kind_of_emergency_has_its_own_line_said_by_code_once_in_a_while(db: Database) -> None:
+    lines = (
+        CALL,
+        Emergency(when="medical", kind="medical", say="Call a doctor."),
+        Emergency(when="abuse", kind="abuse", say="It is not your fault."),
+        Emergency(when="gas", words=("smells of gas",), say="Leave the house."),
+    )
+    script = [reply(text) for text in ("A cat!", "I am here.", "Still here.", "With you.", "Tell me.", "Outside?")]
+    async with talking(db, *script) as (d, counts):
+        assert d.listening is not None
+        d.listening = replace(d.listening, lines=lines)
+        assert await d.hear("I also have a cat") == ["A cat!"]
+        assert await d.hear("My dad is having a heart attack") == ["Call a doctor.", "I am here."]
+        assert "seem to speak of a medical emergency" in seen(d.model.requests[-1])
+        assert await d.hear("He is not breathing") == ["Still here."], "not again at once"
+        assert await d.hear("I want to kill myself") == ["Call 112.", "With you."], "another line is not held back by it"
+        assert await d.hear("my husband hits me") == ["It is not your fault.", "Tell me."]
+        assert await d.hear("It smells of GAS here") == ["Leave the house.", "Outside?"]
+        assert counts == {"care_given": 4, "care_noted": 1}
+        first = seen(d.model.requests[0])
+        assert not [line.say for line in lines if line.say in first], "they stand in no prompt before their moment"
+        assert [row["crisis_at"] for row in await d.rows("SELECT crisis_at FROM speaking")] == [d.at], "openers pause after each"
+
+
+async def test_the_second_voice_is_asked_what_the_words_leave_open(db: Database) -> None:
+    async with talking(db, reply("yes"), reply("Tell me.")) as (d, _):
+        assert d.listening is not None
+        abuse = Emergency(when="abuse", kind="abuse", say="It is not your fault.")
+        d.listening = replace(d.listening, lines=(abuse,), voice=d.processor)
+        assert await d.hear("I am afraid of my husband") == ["It is not your fault.", "Tell me."]
+        assert "mistreated" in seen(d.model.requests[0])
+        d.model.add(reply("Good."))
+        assert await d.hear("I almost passed out laughing") == ["Good."], "no line for it, so nobody is asked"
 
 
 async def test_a_login_is_an_event_only_where_an_opener_may_follow(db: Database) -> None:
