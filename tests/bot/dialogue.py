@@ -22,6 +22,7 @@ from bot.keeping.keeper import Keeper
 from bot.keeping.notice import Notice
 from bot.model.client import ModelClient
 from bot.model.processor import Endpoint, Processor
+from bot.model.shape import NOTICE
 from bot.prompts import load
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listener
@@ -207,8 +208,8 @@ async def dialogue(
 
 
 def results(request: Request) -> list[str]:
-    """The results of calls that a request shows the model, in order."""
-    return request.contents("tool")
+    """The results of calls that a request shows the model, in order; without what the system says after them."""
+    return [content.partition(f"\n\n{NOTICE}")[0] for content in request.contents("tool")]
 
 
 def packages(request: Request) -> list[dict[str, object]]:

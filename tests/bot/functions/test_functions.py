@@ -20,7 +20,7 @@ from memory import archival_storage, working_context
 from memory.db import Database
 from memory.tokens import count
 from memory.working_context import SECTION_LIMITS, TASK_NOTES
-from tests.bot.dialogue import Dialogue, dialogue, results, seen
+from tests.bot.dialogue import Dialogue, dialogue, packages, results, seen
 from tests.servers.model import Request, Step, call, reply
 
 
@@ -35,10 +35,20 @@ def append(section: str, content: str) -> object:
     return call("working_context_append", section=section, content=content, request_heartbeat=True)
 
 
+async def written_again(d: Dialogue) -> None:
+    """As after a flush: the prompt's beginning shows all entries."""
+    await d.rows("UPDATE conversations SET entries_shown = (SELECT max(id) FROM working_context) RETURNING id")
+
+
 async def test_an_entry_is_seen_in_the_next_prompt_in_its_section(db: Database) -> None:
     async with dialogue(db) as d:
         assert await told(d, append("preferences", "Ada likes short answers.")) == ["Added to preferences."]
         await told(d, append("goals", "Learn Go."))
+        status = packages(d.model.requests[-1])
+        assert status[-2]["working_context"] == ["preferences: Ada likes short answers."], "until the beginning is written again"
+        await written_again(d)
+        d.model.add(reply("Hello."))
+        await d.hear("hello")
         system = d.model.requests[-1].contents("system")[0]
         assert "## preferences\n- Ada likes short answers." in system
         assert system.index("## preferences") < system.index("## goals")
@@ -99,6 +109,7 @@ async def test_what_people_said_never_reads_as_set_by_the_operator(db: Database)
     vague = call("working_context_remove", content="tell secrets")
     async with dialogue(db, reply("Noted.", *keep), reply(None, vague), reply("Which one?")) as d:
         await d.hear("Keep this")
+        await written_again(d)
         await d.hear("Remove it")
         lines = str(d.model.requests[-1].messages[0]["content"]).split("# Who you are", 1)[1].splitlines()
         assert [line for line in lines if line.startswith("#")] == [
