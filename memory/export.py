@@ -150,6 +150,7 @@ LEFT_OUT: Mapping[str, str] = {
     "speaking.guess_turn": "bookkeeping of the time zone that waits to be confirmed",
     "speaking.planned": "bookkeeping of the scheduler",
     "rezoned": "bookkeeping of the scheduler",
+    "decisions": "what is to be applied again to a restored backup: numbers and times, no words",
     "links": "codes for linking two accounts, for ten minutes",
     "link_tries": "bookkeeping of such codes, for an hour",
     "embeddings": "numbers computed from the exported texts",

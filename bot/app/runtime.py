@@ -209,7 +209,14 @@ class Runtime:
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
                 background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
-                kept = Retention(services.db, services.cache, services.loaded.config.retention, services.loaded.data, now=now)
+                kept = Retention(
+                    services.db,
+                    services.cache,
+                    services.loaded.config.retention,
+                    services.loaded.data,
+                    services.erasure_key,
+                    now=now,
+                )
                 background.append(group.create_task(kept.run(), name="retention"))
             if "adapters" in only:
                 for adapter in self._adapters:

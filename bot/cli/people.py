@@ -122,10 +122,8 @@ def bring_in(
 
     async def act(parts: Parts) -> str:
         platform, realm, name = user.split(":", 2)
-        async with parts.db.bare() as connection:
-            agent = await value(connection, "SELECT agent_of(%s, %s, %s, %s, NULL, NULL)", (platform, realm, name, name))
         try:
-            counts = await importing.load(parts.db, agent, data if isinstance(data, dict) else {})
+            agent, counts = await importing.load_for(parts.db, platform, realm, name, data if isinstance(data, dict) else {})
         except importing.NotImported as error:
             raise StartError(f"{file}: cannot be brought in: {error}.") from error
         async with parts.db.agent(agent, everything=True) as connection:

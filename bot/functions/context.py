@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.engine.events import Claim
-from bot.keeping.decision import Around, Candidate, Judged, KeepingRules, Said, decide
+from bot.keeping.decision import Around, Candidate, Judged, KeepingRules, Said, decide, sensitive_kind
 from bot.words.secrets import masked
 from memory import log, sources
 from memory.agent_state import AgentState
@@ -73,7 +73,8 @@ class CallContext:
             target=target,
             target_id=target_id,
             turn=self.claim.turn,
-            reason=masked(self.reason),
+            # The text itself may have had a yes; what the model says about it had none.
+            reason="" if sensitive_kind(self.reason, self.rules.sensitive) else masked(self.reason),
             before=before,
             after=after,
             row=row,
@@ -91,8 +92,8 @@ class CallContext:
         if self.state.unkept:
             raise Refused(PAUSED)
 
-    def weigh(self, text: str, *, without: int | None = None) -> Candidate:
-        """What becomes of a text that is to be stored. `without`: the entry that it takes the place of. Raises Refused."""
+    def weigh(self, text: str, *, tags: Sequence[str] = (), without: int | None = None) -> Candidate:
+        """What becomes of a text that is to be stored with its tags. `without`: the entry that it takes the place of. Raises Refused."""
         self.may_store()
         queue = self.state.queue
         around = Around(
@@ -100,7 +101,7 @@ class CallContext:
             [Said(m.content) for m in queue if m.role == "user" and m.kind == "message"],
             [Said(m.content, m.author_id, m.author_name) for m in queue if m.kind == "quote"],
         )
-        decision = decide(text, around, self.rules, self.judged.get(text))
+        decision = decide(text, around, self.rules, self.judged.get(text), tags)
         if not decision.keep:
             raise Refused(decision.why)
         return decision

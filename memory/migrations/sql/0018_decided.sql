@@ -1,0 +1,246 @@
+-- Run by the owner role.
+
+-- What people decided ------------------------------------------------------------------------------------
+
+-- What people decided about their memory, whichever way they did it, so that it can be applied again to a restored backup: the newest of
+-- a kind's sayings about the same thing counts. `about` names a row by table, id and time of making, never its words.
+CREATE TABLE decisions (
+  id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  agent_id bigint REFERENCES agents ON DELETE CASCADE,   -- null: a block, or known by its hash alone
+  kind     text NOT NULL CHECK (kind IN ('forgotten', 'kept', 'unshared', 'shared', 'paused', 'held', 'resumed', 'refused', 'agreed',
+             'uncrossed', 'crossed', 'unlinked', 'linked', 'blocked', 'unblocked')),
+  about    text NOT NULL DEFAULT '',
+  hash     bytea,                                        -- of what came from the file beside the key
+  at       timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX ON decisions (agent_id);
+CREATE INDEX ON decisions (at);
+CALL protect('decisions', 'agent');
+REVOKE ALL ON decisions FROM PUBLIC;
+
+-- Rows that a person's transaction removes. What upkeep or the erasure of a whole person removes is not noted: the one follows from its age,
+-- the other has a record of its own.
+CREATE FUNCTION note_forgotten() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF current_agent() IS NULL THEN RETURN NULL; END IF;
+  IF TG_TABLE_NAME = 'memory_log_content' THEN
+    INSERT INTO decisions (agent_id, kind, about) SELECT g.agent_id, 'forgotten', row_about(TG_TABLE_NAME, g.log_id, l.at)
+      FROM gone g JOIN memory_log l ON l.id = g.log_id;
+  ELSE
+    EXECUTE 'INSERT INTO decisions (agent_id, kind, about) SELECT agent_id, ''forgotten'', row_about($1, id, created_at) FROM gone'
+      -- Openers and schedules are planned, not asked for.
+      || CASE WHEN TG_TABLE_NAME = 'timers' THEN ' WHERE kind IN (''reminder'', ''follow_up'')' ELSE '' END USING TG_TABLE_NAME::text;
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION row_about(p_table text, p_id bigint, p_made timestamptz) RETURNS text LANGUAGE sql IMMUTABLE
+AS $$ SELECT p_table || ':' || p_id || ':' || extract(epoch FROM p_made) $$;
+
+-- What was removed is there again, or lives on elsewhere: a restored backup may have it.
+CREATE FUNCTION note_kept(p_table text, p_id bigint, p_made timestamptz) RETURNS void LANGUAGE sql SECURITY DEFINER
+AS $$ INSERT INTO decisions (agent_id, kind, about) VALUES (current_agent(), 'kept', row_about(p_table, p_id, p_made)) $$;
+
+-- A message that was taken back with a no keeps its row, without its words.
+CREATE FUNCTION note_taken_back() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  INSERT INTO decisions (agent_id, kind, about) VALUES (new.agent_id, 'forgotten', row_about('messages', new.id, new.created_at));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER note_taken_back AFTER UPDATE OF searchable ON messages
+  FOR EACH ROW WHEN (old.searchable AND NOT new.searchable AND old.content <> new.content) EXECUTE FUNCTION note_taken_back();
+
+CREATE FUNCTION note_shared() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  INSERT INTO decisions (agent_id, kind, about)
+    VALUES (new.agent_id, CASE WHEN new.shareable THEN 'shared' ELSE 'unshared' END, row_about(TG_TABLE_NAME, new.id, new.created_at));
+  RETURN NULL;
+END $$;
+
+DO $$
+DECLARE t text;
+BEGIN
+  FOREACH t IN ARRAY ARRAY['messages', 'working_context', 'passages', 'timers', 'documents', 'memory_requests', 'memory_log_content'] LOOP
+    EXECUTE format('CREATE TRIGGER note_forgotten AFTER DELETE ON %I REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION note_forgotten()', t);
+  END LOOP;
+  FOREACH t IN ARRAY ARRAY['messages', 'working_context', 'passages', 'timers', 'documents'] LOOP
+    EXECUTE format('CREATE TRIGGER note_shared AFTER UPDATE OF shareable ON %I FOR EACH ROW WHEN (old.shareable IS DISTINCT FROM new.shareable)
+      EXECUTE FUNCTION note_shared()', t);
+  END LOOP;
+END $$;
+
+CREATE FUNCTION note_choice() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF TG_TABLE_NAME = 'speaking' THEN
+    INSERT INTO decisions (agent_id, kind) VALUES (new.agent_id, CASE WHEN new.openers = 'no' THEN 'refused' ELSE 'agreed' END);
+  ELSIF old.cross_accounts <> new.cross_accounts THEN
+    INSERT INTO decisions (agent_id, kind) VALUES (new.id, CASE WHEN new.cross_accounts THEN 'crossed' ELSE 'uncrossed' END);
+  END IF;
+  IF TG_TABLE_NAME = 'agents' THEN
+    IF (old.paused, old.held) IS DISTINCT FROM (new.paused, new.held) THEN
+      INSERT INTO decisions (agent_id, kind) VALUES (new.id, CASE WHEN new.held THEN 'held' WHEN new.paused THEN 'paused' ELSE 'resumed' END);
+    END IF;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER note_choice AFTER UPDATE OF paused, held, cross_accounts ON agents
+  FOR EACH ROW WHEN ((old.paused, old.held, old.cross_accounts) IS DISTINCT FROM (new.paused, new.held, new.cross_accounts)) EXECUTE FUNCTION note_choice();
+CREATE TRIGGER note_refusal AFTER INSERT ON speaking FOR EACH ROW WHEN (new.openers IN ('yes', 'no')) EXECUTE FUNCTION note_choice();
+CREATE TRIGGER note_change_of_mind AFTER UPDATE OF openers ON speaking
+  FOR EACH ROW WHEN (old.openers <> new.openers AND new.openers IN ('yes', 'no')) EXECUTE FUNCTION note_choice();
+
+-- An account that comes to an agent with an account of another platform is linked; one that has a new agent to itself is parted.
+CREATE FUNCTION note_linked() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  INSERT INTO decisions (agent_id, kind, about) VALUES (new.agent_id,
+    CASE WHEN EXISTS (SELECT 1 FROM identities i WHERE i.agent_id = new.agent_id AND (i.platform, i.realm) <> (new.platform, new.realm)) THEN 'linked' ELSE 'unlinked' END,
+    concat_ws(E'\x1f', new.platform, new.realm, new.user_id));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER note_linked AFTER UPDATE OF agent_id ON identities
+  FOR EACH ROW WHEN (old.agent_id <> new.agent_id) EXECUTE FUNCTION note_linked();
+
+CREATE FUNCTION note_blocked() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE b blocks;
+BEGIN
+  b := CASE WHEN TG_OP = 'INSERT' THEN new ELSE old END;
+  INSERT INTO decisions (kind, hash) VALUES (CASE WHEN TG_OP = 'INSERT' THEN 'blocked' ELSE 'unblocked' END, b.hash || convert_to(b.workspace, 'UTF8'));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER note_blocked AFTER INSERT OR DELETE ON blocks FOR EACH ROW EXECUTE FUNCTION note_blocked();
+
+CREATE FUNCTION about_hash(p_key bytea, p_about text) RETURNS bytea LANGUAGE sql IMMUTABLE
+AS $$ SELECT sha256(p_key || convert_to('row' || E'\x1f' || p_about, 'UTF8')) $$;
+
+-- What was decided, for the file beside the key: rows and accounts by a keyed hash, blocks as the hash that `blocks` holds.
+CREATE FUNCTION decision_record(p_key bytea) RETURNS TABLE (kind text, hash bytea, at timestamptz)
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT q.kind, q.hash, max(q.at) FROM (
+    SELECT d.kind, d.hash, d.at FROM decisions d WHERE d.hash IS NOT NULL
+    UNION ALL SELECT d.kind, about_hash(p_key, d.about), d.at FROM decisions d WHERE d.hash IS NULL AND d.kind IN ('forgotten', 'kept', 'shared', 'unshared')
+    UNION ALL SELECT d.kind, person_hash(p_key, split_part(d.about, E'\x1f', 1), split_part(d.about, E'\x1f', 2), split_part(d.about, E'\x1f', 3)), d.at
+      FROM decisions d WHERE d.hash IS NULL AND d.kind IN ('linked', 'unlinked')
+    UNION ALL SELECT d.kind, person_hash(p_key, i.platform, i.realm, i.user_id), d.at FROM decisions d JOIN identities i ON i.agent_id = d.agent_id
+      WHERE d.hash IS NULL AND d.about = '') q
+  GROUP BY 1, 2
+$$;
+
+-- Applies again what was decided after a backup was made. The caller has left out what was decided otherwise since. One transaction, so that
+-- a crash leaves it to be done. Returns how many things of a kind that was, and of whom.
+CREATE FUNCTION reapply_decisions(p_kinds text[], p_hashes bytea[], p_times timestamptz[], p_key bytea, p_now timestamptz)
+RETURNS TABLE (kind text, agent bigint, number bigint)
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+#variable_conflict use_column
+DECLARE each record; t text; ids bigint[]; done bigint;
+BEGIN
+  -- Parted first, so that the rest finds each account's own agent.
+  FOR each IN SELECT i.*, r.k FROM unnest(p_kinds, p_hashes, p_times) r(k, h, at)
+      JOIN identities i ON person_hash(p_key, i.platform, i.realm, i.user_id) = r.h AND i.created_at < r.at WHERE r.k = 'unlinked' LOOP
+    IF unlink_account(each.agent_id, each.platform, each.realm, each.user_id, p_now) IS NOT NULL THEN
+      kind := each.k; agent := each.agent_id; number := 1;
+      RETURN NEXT;
+    END IF;
+  END LOOP;
+  FOR each IN SELECT DISTINCT i.agent_id, r.k FROM unnest(p_kinds, p_hashes, p_times) r(k, h, at)
+      JOIN identities i ON person_hash(p_key, i.platform, i.realm, i.user_id) = r.h AND i.created_at < r.at
+      WHERE r.k IN ('paused', 'held', 'refused', 'uncrossed') LOOP
+    CASE each.k
+      WHEN 'paused' THEN UPDATE agents SET paused = true, version = version + 1 WHERE id = each.agent_id AND NOT paused;
+      WHEN 'held' THEN UPDATE agents SET paused = true, held = true, version = version + 1 WHERE id = each.agent_id AND NOT held;
+      WHEN 'uncrossed' THEN UPDATE agents SET cross_accounts = false, version = version + 1 WHERE id = each.agent_id AND cross_accounts;
+      ELSE INSERT INTO speaking AS s (agent_id, openers, decided_at) VALUES (each.agent_id, 'no', p_now)
+        ON CONFLICT (agent_id) DO UPDATE SET openers = 'no', decided_at = p_now WHERE s.openers <> 'no';
+    END CASE;
+    CONTINUE WHEN NOT FOUND;
+    kind := each.k; agent := each.agent_id; number := 1;
+    RETURN NEXT;
+  END LOOP;
+  FOR each IN SELECT substr(r.h, 1, 32) AS hash, convert_from(substr(r.h, 33), 'UTF8') AS workspace, r.at FROM unnest(p_kinds, p_hashes, p_times) r(k, h, at)
+      WHERE r.k = 'blocked' LOOP
+    INSERT INTO blocks (hash, workspace, at) VALUES (each.hash, each.workspace, each.at) ON CONFLICT DO NOTHING;
+    CONTINUE WHEN NOT FOUND;
+    kind := 'blocked'; agent := NULL; number := 1;
+    RETURN NEXT;
+  END LOOP;
+  IF p_kinds && ARRAY['unshared'] THEN
+    FOREACH t IN ARRAY ARRAY['messages', 'working_context', 'passages', 'timers', 'documents'] LOOP
+      FOR each IN EXECUTE format('WITH kept AS (UPDATE %I x SET shareable = false FROM unnest($1, $2) r(k, h)
+          WHERE r.k = ''unshared'' AND x.shareable AND about_hash($3, row_about(%L, x.id, x.created_at)) = r.h RETURNING x.agent_id)
+          SELECT agent_id, count(*) AS n FROM kept GROUP BY 1', t, t) USING p_kinds, p_hashes, p_key LOOP
+        kind := 'unshared'; agent := each.agent_id; number := each.n;
+        RETURN NEXT;
+      END LOOP;
+    END LOOP;
+  END IF;
+  IF p_kinds && ARRAY['forgotten'] THEN
+    FOREACH t IN ARRAY ARRAY['memory_log_content', 'memory_requests', 'timers', 'messages', 'working_context', 'passages', 'documents'] LOOP
+      FOR each IN EXECUTE CASE WHEN t = 'memory_log_content'
+          THEN 'SELECT x.agent_id, array_agg(x.log_id) AS ids FROM memory_log_content x JOIN memory_log l ON l.id = x.log_id
+                JOIN unnest($1, $2) r(k, h) ON r.k = ''forgotten'' AND about_hash($3, row_about(''memory_log_content'', x.log_id, l.at)) = r.h GROUP BY 1'
+          ELSE format('SELECT x.agent_id, array_agg(x.id) AS ids FROM %I x
+                JOIN unnest($1, $2) r(k, h) ON r.k = ''forgotten'' AND about_hash($3, row_about(%L, x.id, x.created_at)) = r.h GROUP BY 1', t, t) END
+          USING p_kinds, p_hashes, p_key LOOP
+        ids := each.ids;
+        IF t = 'messages' THEN
+          PERFORM unsummarise(m.conversation_id, array_agg(m.position)) FROM messages m WHERE m.id = ANY (ids) GROUP BY m.conversation_id;
+          UPDATE events SET payload = wordless(payload) WHERE id IN (SELECT m.event_id FROM messages m WHERE m.id = ANY (ids) AND m.kind <> 'quote');
+          UPDATE events SET payload = payload - 'quotes' WHERE payload ? 'quotes'
+            AND id IN (SELECT m.event_id FROM messages m WHERE m.id = ANY (ids) AND m.kind = 'quote');
+          UPDATE outbox SET body = '' WHERE turn_id IN (SELECT m.turn_id FROM messages m WHERE m.id = ANY (ids) AND m.role = 'assistant' AND m.kind = 'message');
+        END IF;
+        EXECUTE format('DELETE FROM %I WHERE %I = ANY ($1)', t, CASE WHEN t = 'memory_log_content' THEN 'log_id' ELSE 'id' END) USING ids;
+        GET DIAGNOSTICS done = ROW_COUNT;
+        UPDATE agents SET version = version + 1 WHERE id = each.agent_id;
+        kind := 'forgotten'; agent := each.agent_id; number := done;
+        RETURN NEXT;
+      END LOOP;
+    END LOOP;
+  END IF;
+  INSERT INTO decisions (kind, hash, at) SELECT r.k, r.h, r.at FROM unnest(p_kinds, p_hashes, p_times) r(k, h, at);
+END $$;
+
+-- Erasures and decisions are remembered as long as a backup may bring somebody or something back.
+CREATE OR REPLACE FUNCTION retain_erasures(p_before timestamptz) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER AS $$
+  WITH old AS (DELETE FROM decisions WHERE at < p_before RETURNING 1), gone AS (DELETE FROM erased_people WHERE at < p_before RETURNING 1)
+  SELECT (SELECT count(*) FROM old) + (SELECT count(*) FROM gone)
+$$;
+
+-- Sharing ----------------------------------------------------------------------------------------------
+
+-- Nobody can share somebody else's words; those that were are kept to where they came from again.
+UPDATE messages SET shareable = false WHERE kind = 'quote' AND shareable;
+UPDATE working_context SET shareable = false WHERE author_id <> '' AND shareable;
+UPDATE passages SET shareable = false WHERE author_id <> '' AND shareable;
+
+-- Workspaces that were left ------------------------------------------------------------------------------
+
+-- Erases what came from workspaces that were left before a time: every row of their places, and the inner workings of turns elsewhere that
+-- looked any of it up (a direct message may show all places), of at most p_agents people. Returns whose.
+CREATE OR REPLACE FUNCTION retain_workspaces(p_before timestamptz, p_agents integer) RETURNS SETOF bigint
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE a bigint; here bigint[]; looked bigint[]; t text;
+BEGIN
+  -- Whoever speaks there is proof that the app is back.
+  DELETE FROM workspaces_left w WHERE EXISTS (SELECT 1 FROM places p JOIN events e ON e.place_id = p.id
+    WHERE p.platform = w.platform AND p.realm = w.realm AND p.workspace = w.workspace AND e.created_at > w.left_at);
+  FOR a IN SELECT DISTINCT c.agent_id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) JOIN conversations c ON c.place_id = p.id
+           WHERE w.left_at < p_before AND p.kind <> 'direct' LIMIT p_agents LOOP
+    PERFORM 1 FROM agents WHERE id = a FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    here := ARRAY(SELECT p.id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) WHERE w.left_at < p_before AND p.kind <> 'direct');
+    looked := ARRAY(SELECT f.turn_id FROM fetched f LEFT JOIN messages m ON m.id = f.message_id LEFT JOIN passages p ON p.id = f.passage_id
+      WHERE f.agent_id = a AND coalesce(m.place_id, p.place_id) = ANY (here));
+    PERFORM unsummarise(m.conversation_id, array_agg(m.position)) FROM messages m
+      WHERE m.agent_id = a AND m.turn_id = ANY (looked) AND m.kind IN ('call', 'result', 'monologue') GROUP BY m.conversation_id;
+    DELETE FROM messages WHERE agent_id = a AND turn_id = ANY (looked) AND kind IN ('call', 'result', 'monologue');
+    UPDATE messages SET calls = NULL WHERE agent_id = a AND turn_id = ANY (looked) AND calls IS NOT NULL;
+    FOR t IN SELECT r.relname FROM pg_attribute x JOIN pg_class r ON r.oid = x.attrelid JOIN pg_attribute y ON y.attrelid = r.oid AND y.attname = 'agent_id'
+             WHERE x.attname = 'place_id' AND r.relnamespace = 'keepsake'::regnamespace AND r.relkind = 'r'
+             ORDER BY array_position(ARRAY['messages', 'events', 'outbox', 'turns', 'conversations']::text[], r.relname::text) NULLS FIRST LOOP
+      EXECUTE format('DELETE FROM %I WHERE agent_id = $1 AND place_id = ANY ($2)', t) USING a, here;
+    END LOOP;
+    UPDATE agents SET version = version + 1 WHERE id = a;
+    RETURN NEXT a;
+  END LOOP;
+END $$;
