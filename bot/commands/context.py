@@ -21,6 +21,7 @@ from memory.people import find_agent
 from memory.spending import Price
 
 NOBODY = "I know nothing about you yet: there is nothing to show."
+"""For who has no agent. What others said of theirs is `bot.commands.quoted`."""
 
 
 LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"

@@ -14,6 +14,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from adapters.base import Answer, Button
+from bot.commands import quoted
 from bot.commands.access import Verdict
 from bot.commands.changing import lock, writable
 from bot.commands.context import NOBODY, Asking, CommandRefused, counted
@@ -48,6 +49,8 @@ async def forget(asking: Asking) -> Answer:
     asking.allowed("forget")
     words = asking.argument.split()
     first = words[0].casefold() if words else ""
+    if first == "quotes" or (first == "everything" and asking.agent is None):
+        return await quoted.forget(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
     if first == "everything":
         return await _everything(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
     if (named := things(words)) is not None:

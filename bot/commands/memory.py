@@ -5,6 +5,7 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from adapters.base import Answer, Button
+from bot.commands import quoted
 from bot.commands.context import NOBODY, Asking, CommandRefused, counted
 from bot.commands.paging import page_of, paged, turning
 from memory import archival_storage, undo
@@ -27,8 +28,8 @@ async def view(asking: Asking) -> Answer:
     """The working context with sections, sources and dates, the summaries, timers and totals; or one thing by its number."""
     verdict = asking.allowed("view")
     words, page = paged(asking.argument)
-    if asking.agent is None:
-        return Answer(NOBODY)
+    if words.casefold() == "quotes" or asking.agent is None:
+        return await quoted.view(asking, page)
     zone = await asking.zone()
     if words:
         if (wanted := thing(words)) is None:
@@ -42,6 +43,7 @@ async def view(asking: Asking) -> Answer:
         lines += await _asked(connection, zone)
         lines += await _acts_of_others(connection, zone)
         lines += [await _totals(connection, zone)]
+        lines += await quoted.line(asking) if verdict.workspace is None else []
         paused = bool(await value(connection, "SELECT paused FROM agents"))
     if verdict.workspace is not None:
         lines.insert(0, "What came from this workspace.")

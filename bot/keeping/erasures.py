@@ -40,6 +40,7 @@ OPPOSITES: Mapping[str, tuple[str, ...]] = {
     "uncrossed": ("crossed",),
     "unlinked": ("linked",),
     "blocked": ("unblocked",),
+    "unquoted": (),
 }
 """What is applied again, each with what takes it back when it was said later."""
 WORDS: Mapping[str, str] = {
@@ -51,6 +52,7 @@ WORDS: Mapping[str, str] = {
     "uncrossed": "what may no longer cross between accounts",
     "unlinked": "parted accounts",
     "blocked": "blocks",
+    "unquoted": "quotes that were erased",
 }
 
 

@@ -8,7 +8,7 @@ CREATE TABLE decisions (
   id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   agent_id bigint REFERENCES agents ON DELETE CASCADE,   -- null: a block, or known by its hash alone
   kind     text NOT NULL CHECK (kind IN ('forgotten', 'kept', 'unshared', 'shared', 'paused', 'held', 'resumed', 'refused', 'agreed',
-             'uncrossed', 'crossed', 'unlinked', 'linked', 'blocked', 'unblocked')),
+             'uncrossed', 'crossed', 'unlinked', 'linked', 'blocked', 'unblocked', 'unquoted')),
   about    text NOT NULL DEFAULT '',
   hash     bytea,                                        -- of what came from the file beside the key
   at       timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -162,6 +162,14 @@ BEGIN
     kind := 'blocked'; agent := NULL; number := 1;
     RETURN NEXT;
   END LOOP;
+  FOR each IN SELECT array_agg(DISTINCT q.author) AS authors FROM (SELECT author_id AS author FROM messages WHERE kind = 'quote' GROUP BY 1
+        UNION SELECT author_id FROM working_context GROUP BY 1 UNION SELECT author_id FROM passages GROUP BY 1) q
+      JOIN unnest(p_kinds, p_hashes) r(k, h) ON r.k = 'unquoted' AND author_hash(p_key, q.author) = r.h WHERE q.author <> '' LOOP
+    CONTINUE WHEN each.authors IS NULL;
+    SELECT f.total, f.touched INTO done, ids FROM forget_author(each.authors, ARRAY(
+      SELECT i.agent_id FROM identities i WHERE i.platform || ':' || i.realm || ':' || i.user_id = ANY (each.authors))) f;
+    RETURN QUERY SELECT 'unquoted', a, 1::bigint FROM unnest(ids) a;
+  END LOOP;
   IF p_kinds && ARRAY['unshared'] THEN
     FOREACH t IN ARRAY ARRAY['messages', 'working_context', 'passages', 'timers', 'documents'] LOOP
       FOR each IN EXECUTE format('WITH kept AS (UPDATE %I x SET shareable = false FROM unnest($1, $2) r(k, h)
@@ -244,3 +252,46 @@ BEGIN
     RETURN NEXT a;
   END LOOP;
 END $$;
+
+-- Bystanders ---------------------------------------------------------------------------------------------
+
+-- What stands of somebody's words in other people's memory, for themselves to look at: the quotes, newest first, with the channel they were
+-- said in (kind direct: somebody brought them along into a direct message, whose is nobody's business).
+CREATE FUNCTION quoted_words(p_authors text[], p_except bigint) RETURNS TABLE (at timestamptz, content text, kind text, name text)
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT m.created_at, m.content, p.kind, CASE WHEN p.kind = 'direct' THEN '' ELSE p.name END FROM messages m JOIN places p ON p.id = m.place_id
+  WHERE m.kind = 'quote' AND m.author_id = ANY (p_authors) AND m.agent_id IS DISTINCT FROM p_except ORDER BY m.created_at DESC, m.id DESC
+$$;
+
+-- How much that is, with what was noted of it and what waits with it. All zero after an erasure.
+CREATE FUNCTION quoted_total(p_authors text[], p_except bigint) RETURNS TABLE (quotes bigint, noted bigint, waiting bigint)
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT (SELECT count(*) FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors) AND agent_id IS DISTINCT FROM p_except),
+    (SELECT count(*) FROM working_context WHERE author_id = ANY (p_authors) AND agent_id IS DISTINCT FROM p_except)
+      + (SELECT count(*) FROM passages WHERE author_id = ANY (p_authors) AND agent_id IS DISTINCT FROM p_except),
+    (SELECT count(*) FROM events e WHERE e.payload ? 'quotes' AND e.agent_id IS DISTINCT FROM p_except AND EXISTS (
+      SELECT 1 FROM jsonb_array_elements(e.payload->'quotes') q WHERE q->>'author_id' = ANY (p_authors)))
+$$;
+
+-- Erases somebody's words in other people's memory. Who has no agent is also quoted nowhere for a week, as whoever was erased; what was asked for
+-- is asked of a restored backup too. Returns how much it was and in whose memory, for the cache alone.
+CREATE FUNCTION erase_quotes(p_authors text[], p_agent bigint, p_actor text, p_hash_key bytea, p_now timestamptz, OUT total bigint, OUT touched bigint[])
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE author text; hashed bytea;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('keepsake.erasure'));
+  SELECT f.total, f.touched INTO total, touched FROM forget_author(p_authors, ARRAY[coalesce(p_agent, 0)]) f;
+  FOREACH author IN ARRAY p_authors LOOP
+    hashed := author_hash(p_hash_key, author);
+    INSERT INTO decisions (agent_id, kind, hash) VALUES (p_agent, 'unquoted', hashed);
+    IF p_agent IS NULL THEN
+      INSERT INTO erased_people (hash, at) VALUES (hashed, clock_timestamp()) ON CONFLICT (hash) DO UPDATE SET at = excluded.at;
+    END IF;
+  END LOOP;
+  INSERT INTO erasures (at, actor, counts) VALUES (p_now, p_actor, jsonb_build_object('quotes', total));
+END $$;
+
+-- As person_hash, of a name as it stands with words: platform:realm:user. Only the user's id may hold colons.
+CREATE FUNCTION author_hash(p_key bytea, p_author text) RETURNS bytea LANGUAGE sql IMMUTABLE
+AS $$ SELECT person_hash(p_key, split_part(p_author, ':', 1), split_part(p_author, ':', 2),
+        substr(p_author, length(split_part(p_author, ':', 1)) + length(split_part(p_author, ':', 2)) + 3)) $$;
