@@ -4,7 +4,7 @@
 To add a function: write it in the module of its place and list it in `ALL`.
 """
 
-from bot.functions import archival_storage, recall_storage, reply, requests, speaking, timers, working_context
+from bot.functions import archival_storage, forget, recall_storage, reply, requests, speaking, timers, working_context
 from bot.functions.registry import Function, describe
 
 ALL: tuple[Function, ...] = (
@@ -13,6 +13,7 @@ ALL: tuple[Function, ...] = (
     describe(working_context.working_context_append, kind="write"),
     describe(working_context.working_context_replace, kind="write"),
     describe(working_context.working_context_remove, kind="write"),
+    describe(forget.forget, kind="write"),
     describe(recall_storage.recall_storage_search, kind="search"),
     describe(archival_storage.archival_storage_insert, kind="write"),
     describe(archival_storage.archival_storage_search, kind="search"),

@@ -263,3 +263,25 @@ def test_every_function_explains_itself_and_takes_a_heartbeat_and_a_reason() -> 
         assert isinstance(required, list)
         assert not {"request_heartbeat", "reason"} & set(required)
     assert len({schema.name for schema in SCHEMAS}) == len(ALL)
+
+
+async def test_forget_that_shows_the_person_how_and_forgets_nothing(db: Database) -> None:
+    """What goes is the person's to say yes to, by the bot's own line; the model is told that nothing is forgotten yet."""
+    async with dialogue(
+        db, reply("Lovely."), reply(None, call("forget", words="Zephyrine")), reply("The list is yours to confirm.")
+    ) as d:
+        await d.hear("My horse is called Zephyrine")
+        line, answer = await d.hear("Please forget what my horse is called")
+        assert line.startswith("Nothing is forgotten yet.")
+        assert "/memory forget search Zephyrine" in line
+        assert answer == "The list is yours to confirm."
+        assert "Do not say that you forgot it" in results(d.model.requests[-1])[-1]
+        assert await d.rows("SELECT 1 AS there FROM messages WHERE content = 'My horse is called Zephyrine'") == [{"there": 1}]
+
+
+async def test_removing_an_entry_does_not_pass_for_forgetting(db: Database) -> None:
+    async with dialogue(db) as d:
+        await told(d, append("key_facts", "Has a horse called Zephyrine."))
+        [answer] = await told(d, call("working_context_remove", content="Zephyrine", request_heartbeat=True))
+        assert "still kept" in answer
+        assert "do not say it is forgotten" in answer
