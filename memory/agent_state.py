@@ -46,6 +46,8 @@ class AgentState:
     """Nothing new is remembered: what is said stays in the running conversation alone."""
     noticed: bool = True
     """The notice of the first contact went out."""
+    hosts: str = ""
+    """Where the person was last told that their words go."""
     locale: str = ""
 
     @property
@@ -91,6 +93,7 @@ class AgentState:
             "tags": list(self.tags),
             "paused": self.paused,
             "noticed": self.noticed,
+            "hosts": self.hosts,
             "locale": self.locale,
             "since": self.since and self.since.isoformat(),
             "queue": [m.to_json() for m in self.queue],
@@ -145,7 +148,7 @@ async def store(cache: Cache, state: AgentState, version: int, policy_version: i
 async def _read(connection: Connection, agent: int, conversation: int) -> AgentState:
     cursor = await connection.execute(
         """SELECT c.summary, c.summary_visibility, c.summary_tail, c.pending_from, c.fifo_start, c.warned, coalesce(a.timezone, '') AS zone,
-             a.paused, a.noticed_at IS NOT NULL AS noticed, coalesce(a.locale, '') AS locale,
+             a.paused, a.noticed_at IS NOT NULL AS noticed, a.noticed_hosts AS hosts, coalesce(a.locale, '') AS locale,
              p.id, p.platform, p.realm, p.workspace, p.external_id, p.kind, p.name,
              (SELECT count(*) FROM messages WHERE searchable) AS recall_total,
              (SELECT min(created_at) FROM messages WHERE searchable) AS since,
@@ -178,5 +181,6 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
         since=row["since"],
         paused=row["paused"],
         noticed=row["noticed"],
+        hosts=row["hosts"],
         locale=row["locale"],
     )

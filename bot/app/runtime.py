@@ -34,7 +34,7 @@ from bot.engine.upkeep import Upkeep
 from bot.engine.worker import STOPPED_WITHIN, Turn, Worker
 from bot.keeping.decision import KeepingRules
 from bot.keeping.keeper import Keeper
-from bot.keeping.notice import Notice
+from bot.keeping.notice import Notice, hosts_of
 from bot.keeping.retention import Retention
 from bot.speaking.reminders import say_dead
 from bot.speaking.welcome import Welcome
@@ -296,7 +296,9 @@ class Runtime:
             growing=growing,
             initiative=self._initiative,
             listening=listening_for(services, count),
-            notice=Notice(config.consent.notice, config.consent.workspaces),
+            notice=Notice(
+                config.consent.notice, config.consent.workspaces, hosts_of(config.model, rehearsal=services.loaded.rehearsal)
+            ),
             keeper=Keeper(services.processor, count) if config.keeping.judge == "model" else None,
             stored=self._filler.wake,
         )
@@ -325,6 +327,7 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
         erasure_key=services.erasure_key,
         operators=services.loaded.config.access.operators,
         about=about,
+        hosts=hosts_of(services.loaded.config.model, rehearsal=services.loaded.rehearsal),
         now=now,
         admins=services.loaded.config.access.admins,
         admins_see_direct=services.loaded.config.access.admins_see_direct,

@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
 
-from memory import erasure
+from bot.keeping import exports
+from memory import bystanders, erasure
 from memory.cache import Cache
 from memory.db import Connection, Database
 from memory.erasure import Erased
@@ -86,10 +87,16 @@ async def erase(
     key: bytes,
     now: datetime,
 ) -> Erased:
-    """Erase a person as `memory.erasure.erase` does, and note it in the file."""
+    """Erase a person as `memory.erasure.erase` does, note it in the file, and remove their exports."""
+    people = await bystanders.authors_of(db, agent)
     erased = await erasure.erase(db, cache, agent, actor=actor, key=key, now=now)
     await keep(db, data, key)
-    return erased
+    try:
+        files = exports.remove(data, people)
+    except OSError as error:
+        log.error("the exports of somebody erased could not be removed from %s: %s", data / exports.FOLDER, type(error).__name__)
+        files = []
+    return replace(erased, removed={**erased.removed, "exports": len(files)}) if files else erased
 
 
 async def keep(db: Database, data: Path, key: bytes) -> None:

@@ -214,6 +214,11 @@ LANGUAGE sql SECURITY DEFINER AS $$
   SELECT (SELECT count(*) FROM old) + (SELECT count(*) FROM gone)
 $$;
 
+-- Where words go ---------------------------------------------------------------------------------------
+
+ALTER TABLE agents ADD COLUMN noticed_hosts text NOT NULL DEFAULT '';   -- where the person was last told that their words go
+GRANT UPDATE (noticed_hosts) ON agents TO keepsake_bot;
+
 -- Sharing ----------------------------------------------------------------------------------------------
 
 -- Nobody can share somebody else's words; those that were are kept to where they came from again.
