@@ -20,6 +20,7 @@ IMPERSONAL = {
     "erased_events": "keyed hashes",
     "erased_people": "keyed hashes",
     "erasures": "counts",
+    "heard": "up to which message each platform was heard",
     "places": "protected, and made anonymous by an erasure",
     "slack_installations": "workspaces",
     "slack_states": "workspaces",

@@ -17,6 +17,7 @@ CREATE INDEX ON decisions (agent_id);
 CREATE INDEX ON decisions (at);
 CALL protect('decisions', 'agent');
 REVOKE ALL ON decisions FROM PUBLIC;
+GRANT SELECT ON decisions TO keepsake_bot;
 
 -- Rows that a person's transaction removes. What upkeep or the erasure of a whole person removes is not noted: the one follows from its age,
 -- the other has a record of its own.
