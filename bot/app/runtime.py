@@ -35,7 +35,7 @@ from bot.engine.timers import Ticker
 from bot.engine.upkeep import Upkeep
 from bot.engine.worker import STOPPED_WITHIN, Turn, Worker
 from bot.keeping.keeper import Keeper
-from bot.keeping.notice import Notice
+from bot.keeping.notice import Notice, hosts_of
 from bot.keeping.retention import Retention
 from bot.speaking.reminders import say_dead
 from bot.speaking.welcome import Welcome
@@ -157,7 +157,14 @@ class Runtime:
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
                 background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
-                kept = Retention(services.db, services.cache, services.loaded.config.retention, services.loaded.data, now=now)
+                kept = Retention(
+                    services.db,
+                    services.cache,
+                    services.loaded.config.retention,
+                    services.loaded.data,
+                    services.erasure_key,
+                    now=now,
+                )
                 background.append(group.create_task(kept.run(), name="retention"))
             if "adapters" in only:
                 for adapter in self._adapters:
@@ -228,7 +235,9 @@ class Runtime:
             growing=growing,
             initiative=self._initiative,
             listening=listening_for(services, count),
-            notice=Notice(config.consent.notice, config.consent.workspaces),
+            notice=Notice(
+                config.consent.notice, config.consent.workspaces, hosts_of(config.model, rehearsal=services.loaded.rehearsal)
+            ),
             keeper=Keeper(services.processor, count) if config.keeping.judge == "model" else None,
             stored=self._filler.wake,
         )
@@ -257,6 +266,7 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
         erasure_key=services.erasure_key,
         operators=services.loaded.config.access.operators,
         about=about,
+        hosts=hosts_of(services.loaded.config.model, rehearsal=services.loaded.rehearsal),
         now=now,
         admins=services.loaded.config.access.admins,
         admins_see_direct=services.loaded.config.access.admins_see_direct,

@@ -189,10 +189,8 @@ async def opened(
                         embedder = await embedder_for(loaded, db, model)
                         meaning = await use_model(db, embedder)
                         key = erasure_key(loaded.data)
-                        if again := await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC)):
-                            progress(
-                                f"Erased again: {again} {'person' if again == 1 else 'people'} that a restored database had brought back."
-                            )
+                        if again := str(await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC))):
+                            progress(again)
                         try:
                             yield Services(loaded, at, db, cache, meaning, model, processor, names, health, key)
                         finally:

@@ -84,21 +84,21 @@ def restore(
     now = datetime.now(UTC)
     with _source(loaded, admin_url_env) as target:
         address = backups.address(target, **_named(loaded))
-        # Before the present database is given up, with what it knows: a backup must not bring back who was erased since.
+        # Before the present database is given up, with what it knows: a backup must not bring back what was decided since.
         make_folder(loaded.data)
-        record = erasures.of_database(address) | erasures.read(loaded.data)
-        if record:
-            erasures.write(loaded.data, {each: at for each, at in record.items() if each[0] == "person"})
+        key = erasure_key(loaded.data)
+        record = erasures.of_database(address, key)
+        erasures.write(loaded.data, {each: at for each, at in record.items() if each[0] != "event"})
+        record = erasures.newest(record, erasures.read(loaded.data))
         backups.restore(target, file, replace=replace, **_named(loaded))
         asyncio.run(_emptied(loaded.config.redis.url or (target.redis_url if isinstance(target, Servers) else "")))
-        again = None
+        again = ""
         if isinstance(target, Servers):
             _migrated("data.folder", target.owner_url)
-            again = erasures.reapply(address, record, erasure_key(loaded.data), now) if record else 0
-    whom = "1 person" if again == 1 else f"{again} people"
-    erased = f" Erased again: {whom} who had been erased since the backup was made." if again else ""
-    rest = " Now run `bot migrate --admin-url-env NAME`; the erasures since then are applied again at the next start."
-    typer.echo(f"Restored.{rest if again is None else erased}")
+            again = str(erasures.reapply(address, record, key, now))
+        else:
+            again = "Now run `bot migrate --admin-url-env NAME`; what people decided since is applied again at the next start."
+    typer.echo(f"Restored. {again}".rstrip())
 
 
 def _migrated(key: str, owner_url: str) -> bool:

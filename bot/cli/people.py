@@ -14,9 +14,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from adapters.base import Answer
+from adapters.base import Answer, PlaceOf
 from bot.cli.shared import existing, note, settings
-from bot.commands import exporting, forgetting
+from bot.commands import exporting, forgetting, quoted
 from bot.commands import memory as views
 from bot.commands.access import Actor
 from bot.commands.context import Asking, Parts, asking_as_operator, person_named
@@ -49,6 +49,9 @@ def _operator() -> Actor:
 
 def _on(loaded: Loaded, user: str, action: str, body: Callable[[Asking], Awaitable[str | Answer]]) -> None:
     async def act(parts: Parts) -> str:
+        if (person := await quoted.bystander(parts, user)) is not None:
+            said = await body(Asking(parts, person, PlaceOf("console", "", "", "", "direct"), _operator(), None, None, ""))
+            return said if isinstance(said, str) else said.text
         person, agent = await person_named(parts.db, user)
         asking = asking_as_operator(parts, person, agent, _operator())
         async with parts.db.agent(agent, everything=True) as connection:
@@ -122,10 +125,8 @@ def bring_in(
 
     async def act(parts: Parts) -> str:
         platform, realm, name = user.split(":", 2)
-        async with parts.db.bare() as connection:
-            agent = await value(connection, "SELECT agent_of(%s, %s, %s, %s, NULL, NULL)", (platform, realm, name, name))
         try:
-            counts = await importing.load(parts.db, agent, data if isinstance(data, dict) else {})
+            agent, counts = await importing.load_for(parts.db, platform, realm, name, data if isinstance(data, dict) else {})
         except importing.NotImported as error:
             raise StartError(f"{file}: cannot be brought in: {error}.") from error
         async with parts.db.agent(agent, everything=True) as connection:
@@ -147,8 +148,9 @@ def delete(
         typer.confirm(f"Erase everything about {user}? This cannot be undone", abort=True)
 
     async def erase(asking: Asking) -> str:
-        agent, _ = asking.known()
-        return await forgetting.erase(asking, agent, "operator")
+        if asking.agent is None:
+            return (await quoted.forget(asking, sure=True)).text
+        return await forgetting.erase(asking, asking.agent, "operator")
 
     _on(settings(context), user, "memory delete", erase)
 

@@ -14,6 +14,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from adapters.base import Answer, Button
+from bot.commands import quoted
 from bot.commands.access import Verdict
 from bot.commands.changing import lock, writable
 from bot.commands.context import NOBODY, Asking, CommandRefused, counted
@@ -48,6 +49,8 @@ async def forget(asking: Asking) -> Answer:
     asking.allowed("forget")
     words = asking.argument.split()
     first = words[0].casefold() if words else ""
+    if first == "quotes" or (first == "everything" and asking.agent is None):
+        return await quoted.forget(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
     if first == "everything":
         return await _everything(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
     if (named := things(words)) is not None:
@@ -94,9 +97,8 @@ async def _numbers(asking: Asking, named: Sequence[Thing]) -> Answer:
             asking, connection, agent, verdict, await derived(connection, gone), named, rows[named[0]]["place_id"]
         )
     said = _account(named, gone) if any(each.letter != "t" for each in named) else "The timer is gone."
-    first = named[0]
-    stays = len(named) == 1 and first.letter in "wa" and bool(gone.made_in)
-    origin = f" Where it came from stays: /memory search {brief(str(rows[first]['content']), 30)}" if stays else ""
+    stays = len(named) == 1 and named[0].letter in "wa" and bool(gone.made_in)
+    origin = f" Where it came from stays: /memory search {brief(str(rows[named[0]]['content']), 30)}" if stays else ""
     return _told(said + await _uncached(asking, agent) + origin, also)
 
 
@@ -392,6 +394,7 @@ async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
             ("embeddings", "vector", "vectors"),
             ("timers", "timer", "timers"),
             ("quotes", "quote elsewhere", "quotes elsewhere"),
+            ("exports", "file of an export", "files of exports"),
         )
         if counts.get(table)
     )

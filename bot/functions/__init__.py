@@ -6,7 +6,7 @@ To add a function: write it in the module of its place and list it in `ALL`.
 
 from collections.abc import Collection
 
-from bot.functions import archival_storage, recall_storage, reply, requests, speaking, timers, working_context
+from bot.functions import archival_storage, forget, recall_storage, reply, requests, speaking, timers, working_context
 from bot.functions.registry import Function, Need, describe
 from bot.model.calls import FunctionSchema
 
@@ -38,12 +38,16 @@ ALL: tuple[Function, ...] = (
         brief="After their yes or no to the question about something sensitive.",
     ),
     describe(reply.stay_silent, kind="reply", need="unaddressed"),
+    describe(forget.forget, kind="write", need="forgetting"),
 )
 BY_NAME = {function.schema.name: function for function in ALL}
 SCHEMAS = tuple(function.schema for function in ALL)
 """All of them, as a large model is told."""
 EVERY_NEED: frozenset[Need] = frozenset(function.need for function in ALL)
-FULLEST: tuple[frozenset[Need], ...] = (EVERY_NEED - {"unaddressed"}, EVERY_NEED - {"leave", "zone", "request"})
+FULLEST: tuple[frozenset[Need], ...] = (
+    EVERY_NEED - {"unaddressed", "forgetting"},
+    EVERY_NEED - {"forgetting", "leave", "zone", "request"},
+)
 """The most that a turn can need: one in which the bot was addressed, and one in which it was not."""
 
 

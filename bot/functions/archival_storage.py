@@ -27,7 +27,7 @@ async def archival_storage_insert(
         raise Refused("The text is empty.")
     if len(content) > PASSAGE_LIMIT:
         raise Refused(f"One text may have {PASSAGE_LIMIT} characters; this has {len(content)}. Split it into several inserts.")
-    decision = context.weigh(content)
+    decision = context.weigh(content, tags=clean_tags(tags))
     if decision.ask:
         return await requests.ask(context, decision, layer="archival_storage", content=content, tags=clean_tags(tags))
     return await storing.store(context, content, clean_tags(tags), action="archival_storage_insert", author=decision.author_id)

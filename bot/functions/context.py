@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.engine.events import Claim
-from bot.keeping.decision import Around, Candidate, Judged, KeepingRules, Said, decide, unfounded
+from bot.keeping.decision import Around, Candidate, Judged, KeepingRules, Said, decide, sensitive_kind, unfounded
 from bot.words.secrets import masked
 from memory import log, sources
 from memory.agent_state import AgentState
@@ -82,7 +82,8 @@ class CallContext:
             target=target,
             target_id=target_id,
             turn=self.claim.turn,
-            reason=masked(self.reason),
+            # The text itself may have had a yes; what the model says about it had none.
+            reason="" if sensitive_kind(self.reason, self.rules.sensitive) else masked(self.reason),
             before=before,
             after=after,
             row=row,
@@ -100,8 +101,8 @@ class CallContext:
         if self.state.unkept:
             raise Refused(PAUSED)
 
-    def weigh(self, text: str, *, without: int | None = None, fact: bool = True) -> Candidate:
-        """What becomes of a text that is to be stored. Raises Refused.
+    def weigh(self, text: str, *, tags: Sequence[str] = (), without: int | None = None, fact: bool = True) -> Candidate:
+        """What becomes of a text that is to be stored with its tags. Raises Refused.
 
         `without`: the entry that it takes the place of. `fact`: it is about the person and not a note of the agent's own, so some of it
         must have been said; what was made up goes back to the model once.
@@ -115,7 +116,7 @@ class CallContext:
             [Said(m.content) for m in queue if m.role == "user" and m.kind == "message"],
             [Said(m.content, m.author_id, m.author_name) for m in queue if m.kind == "quote"],
         )
-        decision = decide(text, around, self.rules, self.judged.get(text))
+        decision = decide(text, around, self.rules, self.judged.get(text), tags)
         if not decision.keep:
             raise Refused(decision.why)
         return decision

@@ -110,7 +110,7 @@ async def answer_memory_request(context: CallContext, request: int, agreed: bool
     # A secret stays a secret, whatever was agreed to.
     context.rules, rules = KeepingRules(), context.rules
     try:
-        decision = context.weigh(row["content"], without=row["replaces"])
+        decision = context.weigh(row["content"], tags=row["tags"], without=row["replaces"])
     finally:
         context.rules = rules
     if row["layer"] == "archival_storage":

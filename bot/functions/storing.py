@@ -96,5 +96,7 @@ async def _retire(context: CallContext, note: Entry) -> None:
     await store(context, note.content, ["task_notes"], action="working_context_append", came_from=note.id)
     was = await undo.snapshot(context.connection, "working_context", note.id)
     await working_context.delete(context.connection, note.id)
+    if was is not None:
+        await undo.kept(context.connection, "working_context", note.id, was)
     await context.log("working_context_append", "working_context", note.id, before=note.content, row=was)
     context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != note.id))

@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bot.functions.context import CallContext, Refused
+from bot.functions.requests import WORDS
+from bot.keeping.decision import sensitive_kind
 from bot.words.secrets import secrets
 from memory import undo
 from memory.working_context import one_line
@@ -34,6 +36,11 @@ async def set_timer(
     context.may_store()
     if found := secrets(purpose):
         raise Refused(f"The purpose holds a secret ({found[0].kind}), and such things are never stored. Leave it out.")
+    if kind_of := sensitive_kind(purpose, context.rules.sensitive):
+        raise Refused(
+            f"The purpose tells of {WORDS[kind_of]}, which is not stored without the person's yes. Set the timer with a purpose that they "
+            "will understand without it, such as “take the tablets” or “your appointment”."
+        )
     zone = context.state.tz
     if at and in_minutes and _same(at, in_minutes, context.now, zone):
         in_minutes = 0

@@ -67,7 +67,7 @@ async def working_context_remove(
     await working_context.delete(context.connection, entry.id)
     await context.log("working_context_remove", "working_context", entry.id, before=entry.content, row=was)
     context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != entry.id))
-    return f"Removed from {entry.section}."
+    return f"Removed from {entry.section}. What was said of it is still kept: if they want that gone, call forget; else do not say it is forgotten."
 
 
 def _checked(content: str) -> str:

@@ -88,10 +88,11 @@ class Around:
     others: Sequence[Said] = field(default=())
 
 
-def decide(text: str, around: Around, rules: KeepingRules, judged: Judged | None = None) -> Candidate:
-    """Decide about one candidate memory."""
+def decide(text: str, around: Around, rules: KeepingRules, judged: Judged | None = None, tags: Sequence[str] = ()) -> Candidate:
+    """Decide about one candidate memory; `tags` are stored with it, so they are looked at as it is."""
     layer: Layer = "archival_storage" if len(text) > LONG or text.count(". ") >= 3 else "working_context"
-    if found := secrets(text):
+    whole = "\n".join([text, *tags])
+    if found := secrets(whole):
         kinds = ", ".join(dict.fromkeys(each.kind for each in found))
         return Candidate(False, layer, why=f"This holds a secret ({kinds}), and such things are never stored. Leave it out.")
     if not worth_keeping(text) or (judged is not None and not judged.worth):
@@ -104,7 +105,7 @@ def decide(text: str, around: Around, rules: KeepingRules, judged: Judged | None
         return Candidate(
             False, layer, why=f"{who} said this, not the person. Store it only as {who}'s words, by name, or not at all."
         )
-    kind = sensitive_kind(text, rules.sensitive)
+    kind = sensitive_kind(whole, rules.sensitive)
     if kind is None and judged is not None and judged.sensitive in rules.sensitive:
         kind = judged.sensitive
     conflicts = tuple(entry for entry in around.entries if in_conflict(text, entry))

@@ -268,7 +268,10 @@ class Listener:
     async def _wanted(self, step: Step, state: AgentState) -> tuple[Asks, str]:
         """What this turn keeps until a yes: something sensitive before a time zone, as a yes is for one question alone."""
         cursor = await step.connection.execute(
-            "SELECT content FROM memory_requests WHERE turn_id = %s ORDER BY id", (step.claim.turn,)
+            # With its tags: a yes is to all that is stored.
+            """SELECT content || CASE WHEN tags = '{}' THEN '' ELSE ' (' || array_to_string(tags, ', ') || ')' END AS content
+               FROM memory_requests WHERE turn_id = %s ORDER BY id""",
+            (step.claim.turn,),
         )
         if contents := [row["content"] for row in await cursor.fetchall()]:
             return "memory", consent.question("memory", contents, state.locale)

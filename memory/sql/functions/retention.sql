@@ -77,10 +77,11 @@ BEGIN
   RETURN n;
 END $$;
 
--- Erasures are remembered as long as a backup may bring somebody back.
+-- Erasures and decisions are remembered as long as a backup may bring somebody or something back.
 CREATE FUNCTION retain_erasures(p_before timestamptz) RETURNS bigint
 LANGUAGE sql SECURITY DEFINER AS $$
-  WITH gone AS (DELETE FROM erased_people WHERE at < p_before RETURNING 1) SELECT count(*) FROM gone
+  WITH old AS (DELETE FROM decisions WHERE at < p_before RETURNING 1), gone AS (DELETE FROM erased_people WHERE at < p_before RETURNING 1)
+  SELECT (SELECT count(*) FROM old) + (SELECT count(*) FROM gone)
 $$;
 
 -- Notes that the app was removed from a workspace, or that it is back.
@@ -95,10 +96,11 @@ BEGIN
   END IF;
 END $$;
 
--- Erases what came from workspaces that were left before a time: every row of their places, of at most p_agents people. Returns whose.
+-- Erases what came from workspaces that were left before a time: every row of their places, and the inner workings of turns elsewhere that
+-- looked any of it up (a direct message may show all places), of at most p_agents people. Returns whose.
 CREATE FUNCTION retain_workspaces(p_before timestamptz, p_agents integer) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE a bigint; here bigint[]; t text;
+DECLARE a bigint; here bigint[]; looked bigint[]; t text;
 BEGIN
   -- Whoever speaks there is proof that the app is back.
   DELETE FROM workspaces_left w WHERE EXISTS (SELECT 1 FROM places p JOIN events e ON e.place_id = p.id
@@ -108,8 +110,15 @@ BEGIN
     PERFORM 1 FROM agents WHERE id = a FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND;
     here := ARRAY(SELECT p.id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) WHERE w.left_at < p_before AND p.kind <> 'direct');
-    FOR t IN SELECT * FROM tables_with(ARRAY['agent_id', 'place_id']) r
-             ORDER BY array_position(ARRAY['messages', 'events', 'outbox', 'turns', 'conversations']::text[], r) NULLS FIRST LOOP
+    looked := ARRAY(SELECT f.turn_id FROM fetched f LEFT JOIN messages m ON m.id = f.message_id LEFT JOIN passages p ON p.id = f.passage_id
+      WHERE f.agent_id = a AND coalesce(m.place_id, p.place_id) = ANY (here));
+    PERFORM unsummarise(m.conversation_id, array_agg(m.position)) FROM messages m
+      WHERE m.agent_id = a AND m.turn_id = ANY (looked) AND m.kind IN ('call', 'result', 'monologue') GROUP BY m.conversation_id;
+    DELETE FROM messages WHERE agent_id = a AND turn_id = ANY (looked) AND kind IN ('call', 'result', 'monologue');
+    UPDATE messages SET calls = NULL WHERE agent_id = a AND turn_id = ANY (looked) AND calls IS NOT NULL;
+    FOR t IN SELECT r.relname FROM pg_attribute x JOIN pg_class r ON r.oid = x.attrelid JOIN pg_attribute y ON y.attrelid = r.oid AND y.attname = 'agent_id'
+             WHERE x.attname = 'place_id' AND r.relnamespace = 'keepsake'::regnamespace AND r.relkind = 'r'
+             ORDER BY array_position(ARRAY['messages', 'events', 'outbox', 'turns', 'conversations']::text[], r.relname::text) NULLS FIRST LOOP
       EXECUTE format('DELETE FROM %I WHERE agent_id = $1 AND place_id = ANY ($2)', t) USING a, here;
     END LOOP;
     UPDATE agents SET version = version + 1 WHERE id = a;
