@@ -56,6 +56,7 @@ def drafts_of(event: QueuedEvent) -> list[Draft]:
             quote["author_name"],
             platform_id=quote.get("origin") or None,
             event_id=event.id,
+            said_to=quote.get("said_to", ""),
         )
         for quote in payload.get("quotes", ())
         if quote["text"].strip()
@@ -108,6 +109,17 @@ async def append_events(
             seen = strictest([event.visibility, state.place.kind])
             state = await append(connection, state, drafts_of(event), at=event.created_at, turn=turn, visibility=seen)
     return state
+
+
+async def note_view(connection: Connection, state: AgentState, turn: int) -> None:
+    """Note in the turn's own row what stands in its prompt: the queue, what the summary covers, the entries of the working context."""
+    await connection.execute(
+        """UPDATE turns t SET entries_in_view = ARRAY(SELECT unnest(t.entries_in_view) UNION SELECT unnest(%s::bigint[])),
+             in_view = coalesce(t.in_view, '{}') + int8multirange(int8range(
+               CASE WHEN c.summary || c.summary_tail <> '' THEN least(c.summary_from, c.fifo_start) ELSE c.fifo_start END, c.next_position))
+           FROM conversations c WHERE t.id = %s AND c.id = t.conversation_id""",
+        ([entry.id for entry in state.entries], turn),
+    )
 
 
 async def append(
@@ -234,9 +246,7 @@ async def _note_summary(
     at: datetime,
     turn: int | None,
 ) -> None:
-    await sources.add(
-        connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from], window=[]
-    )
+    await sources.add(connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from])
     await log.record(
         connection,
         agent=state.agent,

@@ -37,8 +37,12 @@ async def accept(
     `burst`: how long a message waits for more of the same burst. `erasure_key`: the key of the hashes kept of erased events.
     Raises psycopg.Error when the database does not take it: do not acknowledge the platform then.
     """
+    said: dict[str, str] = {}
     if incoming.quotes:
         incoming = await _quotable(db, incoming, erasure_key)
+        origins = [clean(quote.origin) for quote in incoming.quotes if quote.origin]
+        rows = await db.once("SELECT * FROM said_to(%s, %s)", (clean(incoming.place.platform), origins)) if origins else []
+        said = {row["origin"]: row["author_id"] for row in rows}
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
     [taken] = await db.once(
@@ -58,7 +62,7 @@ async def accept(
             incoming.kind,
             _ORIGINS[incoming.kind],
             key,
-            Jsonb(clean_json(_payload(incoming))),
+            Jsonb(clean_json(_payload(incoming, said))),
             round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0,
             now,
             None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
@@ -99,8 +103,11 @@ def _or_none(text: str | None) -> str | None:
     return None if text is None else clean(text)
 
 
-def _payload(incoming: Incoming) -> dict[str, Any]:
-    """What the event holds; what somebody said leaves it when it ends (SQL `wordless` says what stays)."""
+def _payload(incoming: Incoming, said: Mapping[str, str]) -> dict[str, Any]:
+    """What the event holds; what somebody said leaves it when it ends (SQL `wordless` says what stays).
+
+    `said`: to whom the bot said what is quoted of its own words, by origin.
+    """
     return {
         "text": incoming.text,
         "author_id": incoming.person.author_id,
@@ -108,7 +115,11 @@ def _payload(incoming: Incoming) -> dict[str, Any]:
         "message_id": incoming.message_id,
         "addressed": incoming.addressed,
         "at": incoming.at.isoformat(),
-        **({"quotes": [asdict(quote) for quote in incoming.quotes]} if incoming.quotes else {}),
+        **(
+            {"quotes": [{**asdict(quote), "said_to": said.get(clean(quote.origin), "")} for quote in incoming.quotes]}
+            if incoming.quotes
+            else {}
+        ),
         **({"images": [_image(image) for image in incoming.images]} if incoming.images else {}),
     }
 

@@ -185,6 +185,7 @@ class Agent:
             state = await queue_manager.append_events(step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed)
             drafts = await self._listening.first(step, state, heard)
             state = await queue_manager.append(step.connection, state, self._named(drafts), at=step.now, turn=claim.turn)
+            await queue_manager.note_view(step.connection, state, claim.turn)
         turn.state = state
 
     def _named(self, drafts: Sequence[Draft]) -> list[Draft]:
@@ -210,6 +211,7 @@ class Agent:
             except ContextChanged:
                 turn.claim = await turns.refresh(self._db, turn.claim)
                 turn.state = await self._load(turn.claim)
+                turn.seen_anew = True
         raise TryAgainLater("memory kept changing during the turn")
 
     # One pass ----------------------------------------------------------------------------------------
@@ -251,6 +253,8 @@ class Agent:
     ) -> bool:
         claim, now, settings = turn.claim, self._clock(), self._settings
         async with self._step(claim, now) as step:
+            if turn.seen_anew:
+                await queue_manager.note_view(step.connection, turn.state, claim.turn)
             call = CallContext(
                 step.connection,
                 claim,

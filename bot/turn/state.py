@@ -59,6 +59,8 @@ class RunningTurn:
     stream: Stream
     asks: set[Asks] = field(default_factory=set)
     """What the bot itself is to ask when the turn ends."""
+    seen_anew: bool = False
+    """Its prompt was built again of a memory that had changed."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

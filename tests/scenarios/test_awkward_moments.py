@@ -21,7 +21,7 @@ from tests.conftest import Urls
 async def _begun(engine, claim):  # type: ignore[no-untyped-def]
     agent = Agent(engine.db, Cache(None), None, None, SimpleNamespace(), SimpleNamespace(), clock=lambda: NOW, limits={})  # type: ignore[arg-type]
     with contextlib.suppress(TurnCancelled):
-        await agent._begin(claim)
+        await agent._begin(await agent._opened(claim))
 
 
 @pytest.mark.parametrize("text", [None, "corrected"])
