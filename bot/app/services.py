@@ -193,6 +193,7 @@ async def opened(
                         embedder = await embedder_for(loaded, db, model)
                         meaning = await use_model(db, embedder)
                         key = erasure_key(loaded.data)
+                        await cache.empty_quietly()
                         if again := await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC)):
                             progress(f"Erased again: {again} people whom a restored database had brought back.")
                         try:

@@ -128,7 +128,7 @@ async def measure(running: Servers, count: int) -> Times:
         await owner.execute("CHECKPOINT")
         cache = Cache(running.redis_url)
         began = time.perf_counter()
-        counts, *_ = await erasure._rows(db, first.agent, "person", KEY, datetime.now(UTC))
+        counts, *_ = await erasure._rows(db, cache, first.agent, "person", KEY, datetime.now(UTC))
         rows = time.perf_counter() - began
         began = time.perf_counter()
         erased = await erasure.erase(db, cache, first.agent, actor="person", key=KEY, now=datetime.now(UTC))

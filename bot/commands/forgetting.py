@@ -14,16 +14,15 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from adapters.base import Answer, Button
+from bot.commands import erasing
 from bot.commands.access import Verdict
 from bot.commands.changing import lock, writable
-from bot.commands.context import NOBODY, Asking, CommandRefused, counted
+from bot.commands.context import Asking, CommandRefused, counted
 from bot.commands.memory import not_there, row_of
 from bot.commands.paging import LONGEST_LINE
-from bot.keeping import erasures
 from memory import archival_storage, log
 from memory.db import Connection, value
 from memory.forgetting import Gone, begin, derived, erase_rows, of_period, of_places, stop_waiting, waiting, widen
-from memory.people import find_agent
 from memory.places import place_label
 from memory.search import MAX_PAGE_SIZE, Query, search_messages
 from memory.things import Thing, brief, listed, things, when
@@ -33,11 +32,6 @@ USAGE = (
     "Say what to forget. By number: /memory forget m12 (a message), w3 (working context), a5 (archival storage) or t2 (a timer), also "
     "several; /memory view and /memory search show the numbers. Or more at once, which I show you first: /memory forget search WORDS, "
     "/memory forget from 2026-01-01 to 2026-01-31, /memory forget here, /memory forget #channel. /memory forget everything forgets all of it."
-)
-AWAY = "(Redis is away; what it still holds is no longer used and vanishes within an hour.)"
-SURE = (
-    "This erases everything I know about you, in every place: messages, memories, timers, unsent replies. It cannot be undone, "
-    "and /memory export keeps a copy for you first. To go ahead: /memory forget everything yes"
 )
 LISTED = 12
 """Things that a search to forget shows, and forgets, at once."""
@@ -49,7 +43,7 @@ async def forget(asking: Asking) -> Answer:
     words = asking.argument.split()
     first = words[0].casefold() if words else ""
     if first == "everything":
-        return await _everything(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
+        return await erasing.everything(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
     if (named := things(words)) is not None:
         return await _numbers(asking, named)
     words, mark = _marked(words)
@@ -323,9 +317,6 @@ def _ask(head: str, lines: Sequence[str], line: str, gone: Gone, mark: str) -> A
     return Answer(text, (Button("Forget", yes, "danger"),))
 
 
-# Everything ----------------------------------------------------------------------------------------------
-
-
 async def _uncached(asking: Asking, agents: Sequence[int]) -> str:
     """Before the commit as well as after it: a process that is killed in between leaves nothing in Redis that anybody could use."""
     try:
@@ -334,19 +325,6 @@ async def _uncached(asking: Asking, agents: Sequence[int]) -> str:
     except (RedisError, OSError):
         return " (Redis is away; what it still holds is no longer used and vanishes within an hour.)"
     return ""
-
-
-async def _everything(asking: Asking, *, sure: bool) -> Answer:
-    verdict = asking.allowed("forget")
-    if not sure:
-        return Answer(
-            SURE,
-            (Button("Export first", "/memory export"), Button("Forget everything", "/memory forget everything yes", "danger")),
-        )
-    agent, _ = asking.known()
-    if not verdict.everything:
-        raise CommandRefused("Ask for that in a direct message to me.")
-    return Answer(await erase(asking, agent, verdict.role))
 
 
 async def forget_workspace(asking: Asking, *, sure: bool) -> Answer:
@@ -367,44 +345,4 @@ async def forget_workspace(asking: Asking, *, sure: bool) -> Answer:
         return answer
     return Answer(
         answer.text, (Button("Delete", f"{line} yes", "danger"),) if answer.buttons or "To go ahead" in answer.text else ()
-    )
-
-
-async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
-    """Erase a person and prove it: rows, vectors, timers, waiting events, unsent replies, quoted words elsewhere, cache keys."""
-    parts = asking.parts
-    assert role != "agent"
-    person = asking.person
-    while True:
-        erased = await erasures.erase(
-            parts.db, parts.cache, parts.data, agent, actor=role, key=parts.erasure_key, now=parts.now()
-        )
-        if erased.removed.get("identities"):
-            break
-        # The agent was gone: erased by another request, or linked into another one that has it all.
-        now_in = await find_agent(parts.db, person.platform, person.realm, person.user_id)
-        if now_in is None or now_in == agent:
-            raise CommandRefused(f"Nothing is kept of {person.author_id}." if asking.about_another else NOBODY)
-        agent = now_in
-    counts, left = erased.removed, erased.left
-    cached = f" {AWAY}" if erased.redis_away else ""
-    if not erased.complete:
-        rest = {table: number for table, number in left.items() if number}
-        raise CommandRefused(f"The erasure is incomplete: {rest} rows are left. Tell the operator, and ask again.")
-    total = sum(counts.values())
-    shown = ", ".join(
-        counted(counts[table], one, many)
-        for table, one, many in (
-            ("messages", "message", "messages"),
-            ("working_context", "entry of the working context", "entries of the working context"),
-            ("passages", "passage", "passages"),
-            ("embeddings", "vector", "vectors"),
-            ("timers", "timer", "timers"),
-            ("quotes", "quote elsewhere", "quotes elsewhere"),
-        )
-        if counts.get(table)
-    )
-    return (
-        f"Everything is erased: {counted(total, 'row')}{f' ({shown})' if shown else ''}. I looked again in {len(left)} tables and found "
-        f"nothing left.{cached}" + ("" if asking.about_another else " If you write to me again, we begin as strangers.")
     )

@@ -40,7 +40,7 @@ async def erase(
     now: datetime,
 ) -> Erased:
     """Erase a person as `memory.erasure.erase` does, and note it in the file."""
-    erased = await erasure.erase(db, cache, agent, actor=actor, key=key, now=now)
+    erased = await erasure.erase(db, cache, agent, actor=actor, key=key, now=now, exports=data / "exports")
     await keep(db, data)
     return erased
 

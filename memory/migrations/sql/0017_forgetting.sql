@@ -478,3 +478,100 @@ BEGIN
     RETURN NEXT a;
   END LOOP;
 END $$;
+
+-- The proof ---------------------------------------------------------------------------------------------
+
+-- Every column that can hold words: text, arrays of text, JSON. Found in the schema, so that a later table is searched too.
+CREATE FUNCTION word_columns() RETURNS TABLE (t text, c text, owned boolean) LANGUAGE sql STABLE AS $$
+  SELECT r.relname::text, a.attname::text, EXISTS (SELECT FROM pg_attribute o WHERE o.attrelid = r.oid AND o.attname = 'agent_id' AND NOT o.attisdropped)
+  FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
+  WHERE r.relnamespace = 'keepsake'::regnamespace AND r.relkind IN ('r', 'p') AND NOT a.attisdropped AND a.attnum > 0
+    AND a.atttypid IN ('text'::regtype, 'varchar'::regtype, 'text[]'::regtype, 'json'::regtype, 'jsonb'::regtype)
+    AND r.relname NOT IN ('alembic_version', 'slack_installations')
+  ORDER BY 1, a.attnum
+$$;
+
+-- Where any of these word sequences (in lower case) stand, by table: how many rows. In the rows of some agents and in those of no agent, or with
+-- null in all. JSON is searched as it is written and with its inner escapes taken out, as calls are JSON within JSON.
+CREATE FUNCTION find_words(p_words text[], p_agents bigint[] DEFAULT NULL) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER STABLE AS $$
+DECLARE counts jsonb := '{}'; each record; n bigint;
+BEGIN
+  FOR each IN SELECT t, owned, string_agg(format('coalesce(lower(%I::text), '''')', c), ' || '' '' || ') AS texts FROM word_columns() GROUP BY 1, 2 ORDER BY 1 LOOP
+    EXECUTE format('SELECT count(*) FROM (SELECT %s AS x FROM %I WHERE $2 IS NULL OR %s OFFSET 0) rows WHERE EXISTS (SELECT FROM unnest($1) w WHERE strpos(x, w) > 0)',
+      each.texts, each.t, CASE WHEN each.owned THEN 'agent_id = ANY ($2)' ELSE 'true' END) INTO n USING p_words, p_agents;
+    counts := counts || jsonb_build_object(each.t, n);
+  END LOOP;
+  RETURN counts;
+END $$;
+
+-- The agents whose people were in a place with these authors or this agent, or whose rows name them: where a copy may be.
+CREATE FUNCTION beside(p_agent bigint, p_authors text[]) RETURNS bigint[] LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT ARRAY(
+    SELECT o.agent_id FROM conversations c JOIN places p ON p.id = c.place_id JOIN places near ON near.id = p.id OR near.parent_id = p.id OR near.id = p.parent_id
+      JOIN conversations o ON o.place_id = near.id WHERE c.agent_id = p_agent
+    UNION SELECT agent_id FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors)
+    UNION SELECT agent_id FROM messages WHERE kind = 'quote' AND said_to <> '' AND said_to = ANY (p_authors)
+    UNION SELECT agent_id FROM working_context WHERE author_id <> '' AND author_id = ANY (p_authors)
+    UNION SELECT agent_id FROM passages WHERE author_id <> '' AND author_id = ANY (p_authors)
+    UNION SELECT p_agent)
+$$;
+
+-- What a person said and what was made of it, for choosing what the proof looks for; for the caller alone, who forgets it at once.
+CREATE FUNCTION texts_of(p_agent bigint, p_authors text[], p_limit integer) RETURNS SETOF text LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  (SELECT content FROM messages WHERE agent_id = p_agent AND role = 'user' AND kind = 'message' ORDER BY id DESC LIMIT p_limit)
+  UNION ALL (SELECT content FROM messages WHERE kind = 'quote' AND author_id = ANY (p_authors) LIMIT p_limit)
+  UNION ALL SELECT content FROM working_context WHERE agent_id = p_agent
+  UNION ALL (SELECT content FROM passages WHERE agent_id = p_agent AND document_id IS NULL ORDER BY id DESC LIMIT p_limit)
+$$;
+
+-- Which of these sequences other people said themselves: those prove nothing.
+CREATE FUNCTION said_by_others(p_words text[], p_agents bigint[], p_authors text[]) RETURNS SETOF text LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT w FROM unnest(p_words) w WHERE EXISTS (SELECT FROM messages m WHERE m.agent_id = ANY (p_agents) AND m.role = 'user' AND m.kind IN ('message', 'quote')
+    AND m.author_id <> ALL (p_authors) AND m.said_to <> ALL (p_authors) AND strpos(lower(m.content), w) > 0)
+$$;
+
+-- Accounts that were erased and of which something stands all the same: names in any column called author_id or said_to, and in any JSON. By table.
+CREATE FUNCTION erased_yet_named(p_hash_key bytea) RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER STABLE AS $$
+DECLARE counts jsonb := '{}'; each record; n bigint;
+BEGIN
+  FOR each IN SELECT r.relname::text AS t, a.attname::text AS c, a.atttypid IN ('json'::regtype, 'jsonb'::regtype) AS json
+    FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
+    WHERE r.relnamespace = 'keepsake'::regnamespace AND r.relkind IN ('r', 'p') AND NOT a.attisdropped AND a.attnum > 0
+      AND (a.attname IN ('author_id', 'said_to') OR a.atttypid IN ('json'::regtype, 'jsonb'::regtype)) ORDER BY 1, 2 LOOP
+    EXECUTE format($q$SELECT count(*) FROM (%s) named (name) WHERE name LIKE '%%:%%:%%' AND EXISTS (
+        SELECT FROM erased_people e WHERE e.hash = person_hash($1, split_part(name, ':', 1), split_part(name, ':', 2),
+          substr(name, length(split_part(name, ':', 1)) + length(split_part(name, ':', 2)) + 3)))
+        AND NOT EXISTS (SELECT FROM identities i WHERE i.platform || ':' || i.realm || ':' || i.user_id = name)$q$,
+      CASE WHEN each.json THEN format($q$SELECT v #>> '{}' FROM %I, jsonb_path_query(%I::jsonb, '$.**.author_id ? (@.type() == "string")') v
+          UNION ALL SELECT v #>> '{}' FROM %1$I, jsonb_path_query(%2$I::jsonb, '$.**.said_to ? (@.type() == "string")') v$q$, each.t, each.c)
+        ELSE format('SELECT %I FROM %I WHERE %1$I <> ''''', each.c, each.t) END) INTO n USING p_hash_key;
+    counts := counts || jsonb_build_object(each.t, n + coalesce((counts->>each.t)::bigint, 0));
+  END LOOP;
+  RETURN counts;
+END $$;
+
+-- What is left of an agent anywhere, and of its person's words in anybody's rows: the proof after an erasure. All zero, or the erasure failed.
+-- It asks no eraser where it looked: every column called author_id or said_to and every JSON column of every table is searched for the names.
+-- A job that runs ends by itself, as there is nothing left to claim, and is not counted.
+CREATE OR REPLACE FUNCTION residue(p_agent bigint, p_authors text[] DEFAULT '{}') RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER STABLE AS $$
+DECLARE counts jsonb := '{}'; each record; n bigint; named CONSTANT text[] := ARRAY(SELECT to_jsonb(a)::text FROM unnest(p_authors) a);
+BEGIN
+  FOR each IN SELECT r.relname::text AS t, a.attname::text AS c,
+      CASE WHEN a.attname IN ('author_id', 'said_to') THEN '%1$I <> '''' AND %1$I = ANY ($2)'
+        WHEN a.atttypid IN ('json'::regtype, 'jsonb'::regtype) THEN 'EXISTS (SELECT 1 FROM unnest($3) name WHERE position(name IN %I::text) > 0)'
+        ELSE '%I = $1' END AS found
+    FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
+    WHERE r.relnamespace = 'keepsake'::regnamespace AND r.relkind IN ('r', 'p') AND NOT a.attisdropped AND a.attnum > 0
+      AND (a.attname IN ('agent_id', 'author_id', 'said_to') OR a.atttypid IN ('json'::regtype, 'jsonb'::regtype)
+        OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = r.oid AND k.contype = 'f'
+             AND k.confrelid = 'keepsake.agents'::regclass AND k.conkey = ARRAY[a.attnum])) ORDER BY 1, 2 LOOP
+    EXECUTE format('SELECT count(*) FROM %I WHERE ', each.t) || format(each.found, each.c) INTO n USING p_agent, p_authors, named;
+    counts := counts || jsonb_build_object(each.t, n + coalesce((counts->>each.t)::bigint, 0));
+  END LOOP;
+  SELECT count(*) INTO n FROM agents WHERE id = p_agent;
+  counts := counts || jsonb_build_object('agents', n);
+  SELECT count(*) INTO n FROM procrastinate.procrastinate_jobs WHERE status = 'todo' AND lock = 'agent:' || p_agent;
+  RETURN counts || jsonb_build_object('jobs', n);
+END $$;
