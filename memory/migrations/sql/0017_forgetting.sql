@@ -543,8 +543,8 @@ BEGIN
         SELECT FROM erased_people e WHERE e.hash = person_hash($1, split_part(name, ':', 1), split_part(name, ':', 2),
           substr(name, length(split_part(name, ':', 1)) + length(split_part(name, ':', 2)) + 3)))
         AND NOT EXISTS (SELECT FROM identities i WHERE i.platform || ':' || i.realm || ':' || i.user_id = name)$q$,
-      CASE WHEN each.json THEN format($q$SELECT v #>> '{}' FROM %I, jsonb_path_query(%I::jsonb, '$.**.author_id ? (@.type() == "string")') v
-          UNION ALL SELECT v #>> '{}' FROM %1$I, jsonb_path_query(%2$I::jsonb, '$.**.said_to ? (@.type() == "string")') v$q$, each.t, each.c)
+      CASE WHEN each.json THEN format($q$SELECT v #>> '{}' FROM %I, jsonb_path_query(%I::jsonb, 'strict $.**.author_id ? (@.type() == "string")') v
+          UNION ALL SELECT v #>> '{}' FROM %1$I, jsonb_path_query(%2$I::jsonb, 'strict $.**.said_to ? (@.type() == "string")') v$q$, each.t, each.c)
         ELSE format('SELECT %I FROM %I WHERE %1$I <> ''''', each.c, each.t) END) INTO n USING p_hash_key;
     counts := counts || jsonb_build_object(each.t, n + coalesce((counts->>each.t)::bigint, 0));
   END LOOP;
