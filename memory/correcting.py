@@ -67,6 +67,12 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
         ("timers", "purpose", gone.timers),
         ("messages", "content", replies),
     ]
+    # What was sent is on the platform; a copy of the old words here would have to be corrected apart.
+    await connection.execute(
+        """UPDATE outbox SET body = '' WHERE state IN ('sent', 'failed', 'withdrawn') AND has_rare(%s, body)
+             AND turn_id IN (SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'assistant')""",
+        (old, list(replies)),
+    )
     for table, column, ids in tables:
         cursor = await connection.execute(
             f"SELECT id, place_id, {column} AS text FROM {table} WHERE id = ANY(%s) AND has_rare(%s, {column})".encode(),  # noqa: S608 - names of ours

@@ -112,16 +112,14 @@ async def everywhere(connection: Connection, cache: Cache, words: Sequence[str],
 
 def _files(exports: Path, sought: Traces) -> tuple[tuple[str, ...], tuple[str, ...]]:
     own = {path.stem for path in _exported(exports) if path.suffix == ".json" and _of(path) & set(sought.authors)}
-    named, removed = [], []
-    for path in _exported(exports):
-        if path.stem in own:
-            path.unlink(missing_ok=True)
-            removed.append(str(path))
-        else:
-            text = path.read_text("utf-8", "replace").lower()
-            if _holds(text, sought.words) or _holds(text, [json.dumps(author).lower() for author in sought.authors]):
-                named.append(str(path))
-    return tuple(named), tuple(removed)
+    words = (*sought.words, *(json.dumps(author).lower() for author in sought.authors))
+    # An export is two files that say the same, one of them with the names of authors.
+    theirs = {path.stem for path in _exported(exports) if _holds(path.read_text("utf-8", "replace").lower(), words)} - own
+    removed = [path for path in _exported(exports) if path.stem in own]
+    named = [path for path in _exported(exports) if path.stem in theirs]
+    for path in removed:
+        path.unlink(missing_ok=True)
+    return tuple(map(str, named)), tuple(map(str, removed))
 
 
 def _exported(exports: Path) -> list[Path]:

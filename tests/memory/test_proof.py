@@ -121,7 +121,9 @@ async def test_a_copy_planted_in_any_column_of_any_table_is_found(db: Database, 
                     await owner.rollback()  # a column of fixed values holds no words
                     continue
                 if done.rowcount:
-                    found = await (await owner.execute("SELECT keepsake.find_words(%s, %s::bigint[])", (sought, agents))).fetchone()
+                    found = await (
+                        await owner.execute("SELECT keepsake.find_words(%s, %s::bigint[])", (sought, agents))
+                    ).fetchone()
                     assert found is not None
                     left = {name: number for name, number in found[0].items() if number}
                     assert left == {table: 1}, f"{table}.{column}"
@@ -163,7 +165,8 @@ async def test_what_others_said_themselves_is_no_trace(db: Database) -> None:
         "UPDATE keepsake.messages SET author_id = 'console::ada' WHERE content = 'Hello'",
         "UPDATE keepsake.messages SET said_to = 'console::ada' WHERE content = 'Hello'",
         """UPDATE keepsake.memory_log_content SET row_before = '{"x": {"author_id": "console::ada"}}'""",
-        """UPDATE keepsake.events SET status = 2, payload = '{"quotes": [{"said_to": "console::ada"}]}' WHERE id = (SELECT max(id) FROM keepsake.events)""",
+        """UPDATE keepsake.events SET status = 2, payload = '{"quotes": [{"said_to": "console::ada"}]}'
+             WHERE id = (SELECT max(id) FROM keepsake.events)""",
     ],
 )
 async def test_verifying_finds_an_erased_account_that_is_still_named(db: Database, urls: Urls, planted: str) -> None:
