@@ -8,7 +8,7 @@ import psycopg
 import typer
 
 from bot.cli.data import Admin, named, source
-from bot.cli.people import memory, with_parts
+from bot.cli.people import with_parts
 from bot.cli.shared import existing, note, settings
 from bot.commands.context import Parts
 from bot.operations import backup as backups
@@ -16,7 +16,6 @@ from memory import proof
 from memory.db import value
 
 
-@memory.command("verify", epilog="Example: bot memory verify 'the words of somebody who was erased'")
 def verify(
     context: typer.Context,
     words: Annotated[

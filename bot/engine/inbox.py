@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from adapters.base import Image, Incoming
+from adapters.base import Image, Incoming, Quote
 from bot.engine.events import Origin
 from memory.db import Connection, Database, value
 from memory.sanitise import clean, clean_json
@@ -91,7 +91,16 @@ async def _quotable(db: Database, incoming: Incoming, key: bytes | None) -> Inco
         "SELECT not_quoted(%s, %s, %s, %s) AS author", (authors, clean(incoming.person.author_id), incoming.place.workspace, key)
     )
     unquoted = {row["author"] for row in rows}
-    return replace(incoming, quotes=tuple(quote for quote in incoming.quotes if clean(quote.author_id) not in unquoted))
+    quotes = tuple(quote for quote in incoming.quotes if clean(quote.author_id) not in unquoted)
+    if key is not None and quotes:
+        # Whoever came back after an erasure begins as a stranger: what they said before it stays erased.
+        rows = await db.once(
+            "SELECT said_before_erasure(%s, %s, %s) AS nth",
+            ([clean(each.author_id) for each in quotes], [each.at for each in quotes], key),
+        )
+        before = {row["nth"] for row in rows}
+        quotes = tuple(quote for nth, quote in enumerate(quotes, start=1) if nth not in before)
+    return replace(incoming, quotes=quotes)
 
 
 def erased_hash(key: bytes, source: str, idem: str) -> bytes:
@@ -115,13 +124,14 @@ def _payload(incoming: Incoming, said: Mapping[str, str]) -> dict[str, Any]:
         "message_id": incoming.message_id,
         "addressed": incoming.addressed,
         "at": incoming.at.isoformat(),
-        **(
-            {"quotes": [{**asdict(quote), "said_to": said.get(clean(quote.origin), "")} for quote in incoming.quotes]}
-            if incoming.quotes
-            else {}
-        ),
+        **({"quotes": [_quote(quote, said) for quote in incoming.quotes]} if incoming.quotes else {}),
         **({"images": [_image(image) for image in incoming.images]} if incoming.images else {}),
     }
+
+
+def _quote(quote: Quote, said: Mapping[str, str]) -> dict[str, Any]:
+    kept = {name: each for name, each in asdict(quote).items() if name != "at"}
+    return {**kept, "said_to": said.get(clean(quote.origin), "")}
 
 
 def _image(image: Image) -> dict[str, str]:

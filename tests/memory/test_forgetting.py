@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from redis.asyncio import Redis
 
-from adapters.base import Changed, Person, Quote
+from adapters.base import Changed, Incoming, Person, Quote
 from bot.embedded import Servers
-from bot.engine import changes
+from bot.engine import changes, inbox
 from memory import erasure, retention
 from memory.cache import Cache
 from memory.db import Database, value
@@ -185,6 +185,28 @@ async def test_an_author_who_never_had_an_agent_is_erased_everywhere(desk: Opene
         assert found.removed["quotes"] == 2
         assert await everywhere(urls.owner, HORSE) == []
         assert [row["content"] for row in await room.rows("SELECT content FROM messages")] == ["Listen to her"]
+
+
+async def test_what_somebody_said_before_their_erasure_is_quoted_no_more_when_they_are_back(db: Database) -> None:
+    from datetime import UTC, datetime
+
+    old, now = Quote("console::dan", "Dan", f"I ride {HORSE}", "context"), datetime.now(UTC)
+
+    async def heard(talk: Dialogue, said: datetime) -> list[object]:
+        quotes = (replace(old, at=said),)
+        event = Incoming("message", talk.person, talk.place, said.isoformat(), talk.at, "Look", quotes=quotes)
+        accepted = await inbox.accept(db, event, burst=timedelta(), now=talk.at, erasure_key=KEY)
+        rows = await talk.rows("SELECT payload FROM events WHERE id = %s", (accepted.event_id,))
+        return [quote["text"] for row in rows for quote in row["payload"].get("quotes", ())]  # type: ignore[attr-defined]
+
+    async with dialogue(db, DONE, DONE) as one:
+        dan = one.elsewhere("dan", "direct", workspace="", person=DAN)
+        await dan.hear("Hello.")
+        await erased(one, DAN)
+        await dan.hear("I am back.")
+        room = one.elsewhere("stable", "public")
+        assert await heard(room, now - timedelta(days=1)) == []
+        assert await heard(room, now + timedelta(days=1)) == [f"I ride {HORSE}"]
 
 
 # An edit walks the same way -------------------------------------------------------------------------------

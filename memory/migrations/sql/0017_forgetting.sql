@@ -24,6 +24,16 @@ LANGUAGE sql SECURITY DEFINER STABLE AS $$
     AND o.platform_id = substr(q.origin, length(split_part(q.origin, '/', 1)) + 2)
 $$;
 
+-- Which of these quotes (by their place in the list, from 1) were said before their author was erased: they are quoted no more, although their
+-- platform still shows them and the author may be back.
+CREATE FUNCTION said_before_erasure(p_authors text[], p_times timestamptz[], p_hash_key bytea) RETURNS SETOF integer
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT q.nth::integer FROM unnest(p_authors, p_times) WITH ORDINALITY q (author, at, nth) JOIN erased_people e
+    ON e.hash = person_hash(p_hash_key, split_part(q.author, ':', 1), split_part(q.author, ':', 2),
+      substr(q.author, length(split_part(q.author, ':', 1)) + length(split_part(q.author, ':', 2)) + 3))
+  WHERE q.author <> '' AND q.at <= e.at
+$$;
+
 -- The walk ----------------------------------------------------------------------------------------------
 
 -- Words that everybody uses, in the form that texts are indexed in: having them in common shows nothing. The most usual ones of the languages
@@ -407,6 +417,8 @@ BEGIN
     ('log', 'memory_log_content', 'log_id IN (SELECT l.id FROM memory_log l WHERE l.agent_id = r.agent_id AND l.at < $1)', false)
   ) k (kind, t, wanted, seen) WHERE k.kind = p_kind;
   IF t IS NULL THEN RAISE EXCEPTION 'no kind %', p_kind; END IF;
+  -- The end of a pause reaches into other people's agents, as every forgetting may: one at a time.
+  IF p_kind = 'passing' THEN PERFORM pg_advisory_xact_lock(hashtext('keepsake.erasure')); END IF;
   -- A turn that runs still needs its own.
   IF t = 'messages' THEN wanted := wanted || ' AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = r.turn_id AND turns.state = ''running'')'; END IF;
   FOR a IN EXECUTE format('SELECT a.id FROM agents a WHERE EXISTS (SELECT 1 FROM %I r WHERE r.agent_id = a.id AND %s) LIMIT $2', t, wanted)
