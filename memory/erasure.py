@@ -30,7 +30,7 @@ class Erased:
     """What an erasure removed and what it found left, by table (`jobs` are wake-ups, `redis` cache keys, `quotes` words in other agents).
 
     `words`: rows (and cache keys) that hold any of the rarest word sequences of what was erased, by table. `files`: exports of other people
-    that hold them, which stay; `exports`: how many of the person's own were removed. `redis_away`: Redis did not answer; what it holds is
+    that hold them; `exports`: the person's own copies. Both stay. `redis_away`: Redis did not answer; what it holds is
     never asked for again and vanishes within an hour, or with the next start.
     """
 
@@ -39,7 +39,7 @@ class Erased:
     redis_away: bool = False
     words: Mapping[str, int] = field(default_factory=dict)
     files: tuple[str, ...] = ()
-    exports: int = 0
+    exports: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -95,7 +95,7 @@ async def _proven(
             found = await proof.search(connection, cache, sought, exports)
         except (RedisError, OSError):
             away, found = True, await proof.search(connection, Cache(None), sought, exports)
-    return Erased(removed, left, away, found.tables, found.named, len(found.removed))
+    return Erased(removed, left, away, found.tables, found.files, found.own)
 
 
 async def _rows(

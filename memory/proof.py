@@ -2,7 +2,7 @@
 
 By agent, author and origin it looks through everybody's rows (SQL `residue`). By words it looks for the rarest sequences of what was erased,
 chosen before it went: in every column that holds text or JSON, of the agents who share a place with the person, in Redis and in the export
-folder. Export files of the person are removed; files of other people that hold their words are named.
+folder. Export files stay, as they are people's own copies, and are named: those of the person, and those of others that hold their words.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where words are left: rows by table, cache keys (`redis`), and files of exports (of others: `named`; of the person: `removed`)."""
+    """Where words are left: rows by table, cache keys (`redis`), and files of exports: of the person (`own`), and of others."""
 
     tables: Mapping[str, int] = field(default_factory=dict)
-    named: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
 
 def rarest(texts: Iterable[str], most: int = MOST) -> list[str]:
@@ -92,22 +92,23 @@ async def traces(connection: Connection, agent: int, authors: Sequence[str]) -> 
 
 
 async def search(connection: Connection, cache: Cache, sought: Traces, exports: Path | None) -> Found:
-    """Look for it. The person's own export files are removed. Raises RedisError where Redis is away, OSError where a file cannot be read."""
+    """Look for it. Raises RedisError where Redis is away, OSError where a file cannot be read."""
     if not sought.words and not sought.authors:
         return Found()
     tables = dict(await value(connection, "SELECT find_words(%s, %s)", (list(sought.words), list(sought.agents))))
     tables["redis"] = await cache.holding(sought.words, sought.agents)
-    named, removed = _files(exports, sought) if exports is not None else ((), ())
-    return Found(tables, named, removed)
+    files, own = _files(exports, sought) if exports is not None else ((), ())
+    return Found(tables, files, own)
 
 
 async def everywhere(connection: Connection, cache: Cache, words: Sequence[str], exports: Path) -> Found:
-    """Where words stand, whosever they are: all tables, Redis and the export folder. Nothing is removed."""
+    """Where words stand, whosever they are: all tables, Redis and the export folder."""
     folded = [word.lower() for word in words]
     tables = dict(await value(connection, "SELECT find_words(%s)", (folded,)))
     tables["redis"] = await cache.holding(folded, None)
-    named = tuple(str(path) for path in _exported(exports) if _holds(path.read_text("utf-8", "replace").lower(), folded))
-    return Found(tables, named)
+    return Found(
+        tables, tuple(str(path) for path in _exported(exports) if _holds(path.read_text("utf-8", "replace").lower(), folded))
+    )
 
 
 def _files(exports: Path, sought: Traces) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -115,11 +116,8 @@ def _files(exports: Path, sought: Traces) -> tuple[tuple[str, ...], tuple[str, .
     words = (*sought.words, *(json.dumps(author).lower() for author in sought.authors))
     # An export is two files that say the same, one of them with the names of authors.
     theirs = {path.stem for path in _exported(exports) if _holds(path.read_text("utf-8", "replace").lower(), words)} - own
-    removed = [path for path in _exported(exports) if path.stem in own]
-    named = [path for path in _exported(exports) if path.stem in theirs]
-    for path in removed:
-        path.unlink(missing_ok=True)
-    return tuple(map(str, named)), tuple(map(str, removed))
+    paths = _exported(exports)
+    return tuple(str(path) for path in paths if path.stem in theirs), tuple(str(path) for path in paths if path.stem in own)
 
 
 def _exported(exports: Path) -> list[Path]:

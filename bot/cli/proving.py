@@ -39,10 +39,10 @@ def verify(
             )
         names = {table: number for table, number in accounts.items() if number}
         places = {table: number for table, number in found.tables.items() if number}
-        left = sum(names.values()) + sum(places.values()) + len(found.named)
+        left = sum(names.values()) + sum(places.values()) + len(found.files)
         lines = [f"Erased accounts: {_told(names, len(accounts))}"]
         lines += [f"These words: {_told(places, len(found.tables))}"] if words else []
-        lines += [f"These words stand in {path}." for path in found.named]
+        lines += [f"These words stand in {path}." for path in found.files]
         return "\n".join([*lines, proof.KEPT_ON_DISK])
 
     loaded = existing(settings(context))

@@ -33,7 +33,15 @@ async def everything(asking: Asking, *, sure: bool) -> Answer:
 
 def _files(erased: Erased, asking: Asking) -> str:
     """What is to be said of export files, and to the operator of what is out of reach."""
-    said = f" {counted(erased.exports, 'export file')} removed." if erased.exports else ""
+    local = asking.about_another or asking.where.platform == "console"
+    said = ""
+    if erased.exports:
+        where = f": {', '.join(erased.exports)}" if local else " on the bot's machine; its operator can delete it"
+        said += (
+            f" Files that were exported before stay, as your own copy{where}."
+            if not asking.about_another
+            else f" Exports stay{where}."
+        )
     if erased.files and asking.about_another:
         said += f" Exports of other people that hold words of theirs stay: {', '.join(erased.files)}."
     return said + (f" {KEPT_ON_DISK}" if asking.about_another else "")

@@ -354,8 +354,7 @@ async def test_redis_and_files_are_searched(db: Database, cluster: Servers, tmp_
     async with db.bare() as connection:
         found = await search(connection, cache, Traces(("xanthippe trots",), (77712,), ("console::dan",)), folder)
     assert found.tables["redis"] == 1
-    assert [Path(path).name for path in found.named] == ["eve.json"]
-    assert sorted(Path(path).name for path in found.removed) == ["dan.json", "dan.md"]
-    assert not (folder / "dan.json").exists()
+    assert [Path(path).name for path in found.files] == ["eve.json"]
+    assert sorted(Path(path).name for path in found.own) == ["dan.json", "dan.md"]
     await cache.forget(77712)
     await cache.close()

@@ -130,7 +130,13 @@ BEGIN
           FROM messages m WHERE m.id = ANY (messages) AND m.agent_id = p_agent GROUP BY 1) gone
         JOIN turns t ON t.agent_id = p_agent AND CASE WHEN t.in_view IS NULL THEN t.started_at >= gone.since ELSE t.conversation_id = gone.c AND t.in_view && gone.r END
       UNION SELECT t.id FROM turns t WHERE t.agent_id = p_agent AND cardinality(entries) > 0 AND t.entries_in_view && entries
-      UNION SELECT f.turn_id FROM fetched f WHERE f.agent_id = p_agent AND (f.message_id = ANY (messages) OR f.passage_id = ANY (passages)));
+      UNION SELECT f.turn_id FROM fetched f WHERE f.agent_id = p_agent AND (f.message_id = ANY (messages) OR f.passage_id = ANY (passages))
+      -- The tags of archival storage are in every prompt.
+      UNION SELECT t.id FROM passages p JOIN turns t ON t.agent_id = p_agent AND t.started_at >= p.created_at
+        WHERE p.id = ANY (passages) AND p.agent_id = p_agent AND p.tags <> '{}'
+      -- Whatever a function showed it in (a list of timers, say), its result has the words.
+      UNION SELECT m.turn_id FROM messages m WHERE m.agent_id = p_agent AND m.kind = 'result' AND rare <> '{}' AND m.turn_id IS NOT NULL
+        AND EXISTS (SELECT FROM unnest(tsvector_to_array(m.tsv)) w WHERE w = ANY (rare)));
     seen := ARRAY(
       SELECT unnest(turns || watched)
       UNION SELECT m.turn_id FROM messages m WHERE m.id = ANY (messages) AND m.turn_id IS NOT NULL
