@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
@@ -57,6 +57,7 @@ class Quote:
     """Words of somebody else that came along with a message; data, never the person's own words.
 
     `origin` is `channel/message` in the platform's ids: where they are found again when they are edited or deleted; empty: unknown.
+    `at`: when they were said (aware), where the platform tells; what somebody said before they were erased is not quoted again.
     """
 
     author_id: str
@@ -64,6 +65,7 @@ class Quote:
     text: str
     kind: Literal["reply", "forward", "context", "starter"]
     origin: str = ""
+    at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

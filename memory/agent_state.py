@@ -145,25 +145,27 @@ def zone_of(name: str) -> tzinfo:
         return UTC
 
 
-def key(agent: int, conversation: int, version: int, policy_version: int) -> str:
-    """The cache key; it names every version that the state depends on."""
-    return f"keepsake:{agent}:{conversation}:{version}:{policy_version}:{FORMAT}"
+def key(agent: int, conversation: int) -> str:
+    """The cache key: one state a conversation, so that no older one with words that are forgotten stays behind."""
+    return f"keepsake:{agent}:{conversation}"
 
 
 async def load(
     db: Database, cache: Cache, *, agent: int, conversation: int, place: int, version: int, policy_version: int
 ) -> AgentState:
     """The state at a version; the caller read the versions and refuses to commit when they have moved on."""
-    cached = await cache.get(key(agent, conversation, version, policy_version))
-    if cached is not None:
-        return AgentState.from_json(cached)
+    cached = await cache.get(key(agent, conversation))
+    if cached is not None and cached.get("stands_on") == [version, policy_version, FORMAT]:
+        return AgentState.from_json(cached["state"])
     async with db.agent(agent, place) as connection:
         return await _read(connection, agent, conversation)
 
 
 async def store(cache: Cache, state: AgentState, version: int, policy_version: int) -> None:
-    """Put the state in the cache for the agent's next turn."""
-    await cache.put(key(state.agent, state.conversation, version, policy_version), state.to_json())
+    """Put the state in the cache for the agent's next turn, with every version that it depends on, in the place of the one before."""
+    await cache.put(
+        key(state.agent, state.conversation), {"stands_on": [version, policy_version, FORMAT], "state": state.to_json()}
+    )
 
 
 async def _read(connection: Connection, agent: int, conversation: int) -> AgentState:

@@ -147,6 +147,9 @@ EXPORTED: Mapping[str, tuple[str, ...]] = {
 LEFT_OUT: Mapping[str, str] = {
     "spending.told": "bookkeeping of the budgets",
     "messages.asks": "bookkeeping of the question that waits for a yes or no",
+    "messages.said_to": "names somebody else: to whom the bot said what this person's message brought along",
+    "turns.in_view": "bookkeeping of forgetting: what stood in the prompt",
+    "turns.entries_in_view": "bookkeeping of forgetting: what stood in the prompt",
     "speaking.guess_turn": "bookkeeping of the time zone that waits to be confirmed",
     "speaking.planned": "bookkeeping of the scheduler",
     "rezoned": "bookkeeping of the scheduler",

@@ -34,6 +34,8 @@ class Draft:
     platform_id: str | None = None
     event_id: int | None = None
     asks: Asks | None = None
+    said_to: str = ""
+    """Of a quote of the bot's own words: to whom (platform:realm:user) it said them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,11 @@ WITH c AS (
   UPDATE conversations SET next_position = next_position + %(n)s WHERE id = %(conversation)s
   RETURNING id, agent_id, place_id, next_position - %(n)s AS first)
 INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, author_id, author_name, content, calls,
-                      call_id, platform_id, event_id, asks, turn_id, searchable, passing, created_at)
+                      call_id, platform_id, event_id, asks, said_to, turn_id, searchable, passing, created_at)
 SELECT c.agent_id, c.id, c.place_id, %(visibility)s, c.first + d.ord, d.role, d.kind, d.author_id, d.author_name, d.content, d.calls,
-       d.call_id, d.platform_id, d.event_id, d.asks, %(turn)s, d.searchable, %(passing)s, %(at)s
+       d.call_id, d.platform_id, d.event_id, d.asks, d.said_to, %(turn)s, d.searchable, %(passing)s, %(at)s
 FROM c, jsonb_to_recordset(%(drafts)s) AS d(ord bigint, role text, kind text, author_id text, author_name text, content text, calls jsonb,
-                                            call_id text, platform_id text, event_id bigint, asks text, searchable boolean)
+                                            call_id text, platform_id text, event_id bigint, asks text, said_to text, searchable boolean)
 ORDER BY d.ord
 RETURNING {COLUMNS}
 """  # noqa: S608

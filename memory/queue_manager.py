@@ -58,6 +58,7 @@ def drafts_of(event: QueuedEvent) -> list[Draft]:
             quote["author_name"],
             platform_id=quote.get("origin") or None,
             event_id=event.id,
+            said_to=quote.get("said_to", ""),
         )
         for quote in payload.get("quotes", ())
         if quote["text"].strip()
@@ -120,6 +121,17 @@ async def append_events(
 def newest_entry(state: AgentState) -> int:
     """The id of the newest entry, 0 where there is none; entries of one agent are numbered in their order."""
     return max((entry.id for entry in state.entries), default=0)
+
+
+async def note_view(connection: Connection, state: AgentState, turn: int) -> None:
+    """Note in the turn's own row what stands in its prompt: the queue, what the summary covers, the entries of the working context."""
+    await connection.execute(
+        """UPDATE turns t SET entries_in_view = ARRAY(SELECT unnest(t.entries_in_view) UNION SELECT unnest(%s::bigint[])),
+             in_view = coalesce(t.in_view, '{}') + int8multirange(int8range(
+               CASE WHEN c.summary || c.summary_tail <> '' THEN least(c.summary_from, c.fifo_start) ELSE c.fifo_start END, c.next_position))
+           FROM conversations c WHERE t.id = %s AND c.id = t.conversation_id""",
+        ([entry.id for entry in state.entries], turn),
+    )
 
 
 async def append(
@@ -251,9 +263,7 @@ async def _note_summary(
     at: datetime,
     turn: int | None,
 ) -> None:
-    await sources.add(
-        connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from], window=[]
-    )
+    await sources.add(connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from])
     await log.record(
         connection,
         agent=state.agent,

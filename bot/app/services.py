@@ -189,6 +189,7 @@ async def opened(
                         embedder = await embedder_for(loaded, db, model)
                         meaning = await use_model(db, embedder)
                         key = erasure_key(loaded.data)
+                        await cache.empty_quietly()
                         if again := str(await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC))):
                             progress(again)
                         try:

@@ -18,7 +18,7 @@ import psycopg
 import typer
 
 from bot import logs
-from bot.cli import data, people, platforms
+from bot.cli import data, people, platforms, proving
 from bot.cli.bench import NAMES
 from bot.cli.shared import Options, note, settings
 from bot.config.findings import StartError
@@ -41,6 +41,7 @@ EXAMPLES = (
     ("bot memory view console::ada", "what is kept of a person"),
     ("bot memory export console::ada", "all of it as files"),
     ("bot memory delete console::ada", "erase a person"),
+    ("bot memory verify 'words that should be gone'", "whether they are"),
     ("bot memory import ada-20261130.json console::ada", "bring an export in again"),
     ("bot usage show --days 7", "what model calls cost"),
     ("bot usage reset --all", "start the budget of the day anew"),
@@ -126,6 +127,7 @@ app.command(epilog="Example: bot migrate --admin-url-env ADMIN_URL")(data.migrat
 app.command(epilog="Example: bot backup /var/backups/keepsake")(data.backup)
 app.command(epilog="Example: bot restore keepsake-20261129T120000Z.dump --replace")(data.restore)
 app.command(epilog="Example: bot users")(people.users)
+people.memory.command("verify", epilog="Example: bot memory verify 'words that should be gone'")(proving.verify)
 app.add_typer(people.memory, name="memory")
 app.add_typer(people.dead_letters, name="dead-letters")
 app.add_typer(people.usage, name="usage")

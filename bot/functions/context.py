@@ -136,8 +136,8 @@ class CallContext:
         raw = (call["arguments"] for m in self.state.queue for call in m.calls if call["id"] in refused)
         return any(form in arguments or json.dumps(text)[1:-1] in arguments for arguments in raw)
 
-    async def derive(self, derived: sources.Derived, derived_id: int) -> None:
-        """Note where a derived row came from: this turn's own messages as trigger, the rest of the queue as window."""
+    async def derive(self, derived: sources.Derived, derived_id: int, *, author: str = "") -> None:
+        """Note where a derived row came from: what this turn answers, and the quotes in view of the `author` whose words it repeats."""
         said = [m for m in self.state.queue if m.kind in ("message", "quote", "event")]
         newest = next((i for i in range(len(said) - 1, -1, -1) if said[i].role == "assistant"), -1)
         await sources.add(
@@ -145,8 +145,8 @@ class CallContext:
             self.claim.agent,
             derived,
             derived_id,
-            trigger=[m.id for m in said[newest + 1 :]],
-            window=[m.id for m in said[: newest + 1]],
+            trigger=[m.id for m in said[newest + 1 :] if m.kind != "quote"],
+            quotes=[m.id for m in said if m.kind == "quote" and author and m.author_id == author],
         )
 
     async def fetched(self, found: sources.Fetched, ids: Sequence[int]) -> None:

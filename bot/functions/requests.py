@@ -104,7 +104,12 @@ async def answer_memory_request(context: CallContext, request: int, agreed: bool
     await context.connection.execute("DELETE FROM memory_requests WHERE id = %s", (request,))
     if not agreed:
         context.state = await forgetting.redact(
-            context.connection, context.state, messages=row["messages"], at=context.now, by=context.claim.turn
+            context.connection,
+            context.state,
+            messages=row["messages"],
+            about=row["content"],
+            at=context.now,
+            by=context.claim.turn,
         )
         return "Not stored, and taken out of the conversation too. Do not mention it again."
     # A secret stays a secret, whatever was agreed to.

@@ -89,14 +89,14 @@ async def erase(
 ) -> Erased:
     """Erase a person as `memory.erasure.erase` does, note it in the file, and remove their exports."""
     people = await bystanders.authors_of(db, agent)
-    erased = await erasure.erase(db, cache, agent, actor=actor, key=key, now=now)
+    erased = await erasure.erase(db, cache, agent, actor=actor, key=key, now=now, exports=data / exports.FOLDER)
     await keep(db, data, key)
     try:
         files = exports.remove(data, people)
     except OSError as error:
         log.error("the exports of somebody erased could not be removed from %s: %s", data / exports.FOLDER, type(error).__name__)
         files = []
-    return replace(erased, removed={**erased.removed, "exports": len(files)}) if files else erased
+    return replace(erased, removed={**erased.removed, "exports": len(files)}, exports=()) if files else erased
 
 
 async def keep(db: Database, data: Path, key: bytes) -> None:

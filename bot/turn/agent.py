@@ -190,6 +190,7 @@ class Agent:
             turn.offered = await offering(
                 step.connection, claim, state, leave=bool(self._listening.question), small=self._settings.small
             )
+            await queue_manager.note_view(step.connection, state, claim.turn)
         turn.state = state
 
     def _named(self, drafts: Sequence[Draft]) -> list[Draft]:
@@ -215,6 +216,7 @@ class Agent:
             except ContextChanged:
                 turn.claim = await turns.refresh(self._db, turn.claim)
                 turn.state, turn.status = await self._load(turn.claim), ""
+                turn.seen_anew = True
         raise TryAgainLater("memory kept changing during the turn")
 
     # One pass ----------------------------------------------------------------------------------------
@@ -279,6 +281,8 @@ class Agent:
     ) -> bool:
         claim, now, settings = turn.claim, self._clock(), self._settings
         async with self._step(claim, now) as step:
+            if turn.seen_anew:
+                await queue_manager.note_view(step.connection, turn.state, claim.turn)
             call = CallContext(
                 step.connection,
                 claim,

@@ -84,6 +84,8 @@ class RunningTurn:
 
     offered: tuple[FunctionSchema, ...] = SCHEMAS
     """What the model may call, the same through the turn."""
+    seen_anew: bool = False
+    """Its prompt was built again of a memory that had changed."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

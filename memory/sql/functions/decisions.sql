@@ -62,8 +62,8 @@ BEGIN
         UNION SELECT author_id FROM working_context GROUP BY 1 UNION SELECT author_id FROM passages GROUP BY 1) q
       JOIN unnest(p_kinds, p_hashes) r(k, h) ON r.k = 'unquoted' AND author_hash(p_key, q.author) = r.h WHERE q.author <> '' LOOP
     CONTINUE WHEN each.authors IS NULL;
-    SELECT f.total, f.touched INTO done, ids FROM forget_author(each.authors, ARRAY(
-      SELECT i.agent_id FROM identities i WHERE i.platform || ':' || i.realm || ':' || i.user_id = ANY (each.authors))) f;
+    ids := forget_quoted('{}', each.authors, ARRAY(
+      SELECT i.agent_id FROM identities i WHERE i.platform || ':' || i.realm || ':' || i.user_id = ANY (each.authors)));
     RETURN QUERY SELECT 'unquoted', a, 1::bigint FROM unnest(ids) a;
   END LOOP;
   IF p_kinds && ARRAY['unshared'] THEN
@@ -128,7 +128,8 @@ LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE author text; hashed bytea;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtext('keepsake.erasure'));
-  SELECT f.total, f.touched INTO total, touched FROM forget_author(p_authors, ARRAY[coalesce(p_agent, 0)]) f;
+  total := quoted_rows(p_authors);
+  touched := forget_quoted('{}', p_authors, ARRAY[coalesce(p_agent, 0)]);
   FOREACH author IN ARRAY p_authors LOOP
     hashed := author_hash(p_hash_key, author);
     INSERT INTO decisions (agent_id, kind, hash) VALUES (p_agent, 'unquoted', hashed);

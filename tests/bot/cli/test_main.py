@@ -215,9 +215,20 @@ async def test_the_operators_day(data: Path) -> None:
 
     code, out, err = await run(data, "memory", "delete", "ada", given="n\n")
     assert code == 1
+    code, out, err = await run(data, "memory", "verify", "name is ada", "ottokar")
+    assert code == 1, "her words stand, as they should"
+    assert "1 in messages" in out
+    assert f"These words stand in {written}." in out
     code, out, err = await run(data, "memory", "delete", "ada", "--yes")
     assert code == 0, err
     assert "found nothing left" in out
+    assert f"Exports stay: {written}" in out
+    os.rename(written, data.parent / "ada.json")
+    os.unlink(written.replace(".json", ".md"))
+    written = str(data.parent / "ada.json")
+    code, out, err = await run(data, "memory", "verify", "name is ada", "--scrub")
+    assert (code, err.count("writing keepsake.messages again")) == (0, 1), err + out
+    assert "Scrubbed" in out
     assert "If you write" not in out, "said to the operator, who is somebody else"
     assert (await run(data, "users"))[1].strip() == "Nobody yet."
 

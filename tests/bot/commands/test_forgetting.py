@@ -13,7 +13,6 @@ from adapters.base import Incoming
 from bot import commands
 from bot.commands import changing, forgetting, pausing, settings
 from bot.engine import inbox
-from memory import forgetting as erasing
 from memory.db import Database
 from tests.bot.commands.conftest import KEY, Opener
 from tests.conftest import Urls
@@ -260,10 +259,7 @@ async def test_what_may_have_come_of_it_is_listed(desk: Opener, urls: Urls) -> N
         assert await one.talk.entries() == []
 
 
-async def test_many_messages_take_along_the_workings_of_every_later_turn(
-    desk: Opener, urls: Urls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(erasing, "MANY", 1)
+async def test_a_place_takes_along_the_workings_of_later_turns_elsewhere(desk: Opener, urls: Urls) -> None:
     looked = reply(None, call("recall_storage_search", query="dog"))
     kept = reply("Set.", call("set_timer", purpose="water the roses", in_minutes=600))
     async with desk(DONE, DONE, looked, DONE, kept) as one:

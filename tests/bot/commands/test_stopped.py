@@ -137,7 +137,7 @@ async def test_a_quote_leaves_a_dead_letter_after_its_time_and_the_question_stay
         removed = await retention.apply(
             one.parts.db, one.talk.cache, ages(RetentionSection(events=0)), one.talk.at + timedelta(days=31)
         )
-        assert removed["quotes_waiting"] == 1
+        assert removed["quotes"] == 1
         assert await everywhere(urls.owner, WORD) == []
         assert await deadletters.replay(one.parts.db, None) == 1
         await room.agent.turn(await room.claim(claim.agent))
