@@ -93,6 +93,9 @@ BLOCKING = {
 BROAD = {
     # file and function with a broad except: why
     ("bot/turn/executor.py", "run"): "the function executor: the model gets a result whatever a function does",
+    ("bot/engine/timers.py", "fire_due"): "one timer's fault is not the others': the batch is done again with savepoints",
+    ("bot/engine/timers.py", "_alone"): "puts off the one timer that cannot be fired, whatever is wrong with it",
+    ("bot/engine/timers.py", "_done"): "a part of a tick that fails must not keep reminders from being fired",
     ("bot/engine/loops.py", "forever"): "the worker's loop: nothing else would start it again",
     ("bot/health.py", "check"): "a probe's whole answer is whether it raised",
     ("bot/cli/main.py", "main"): "the last reader of any error: one line for the operator and the log",
