@@ -66,6 +66,8 @@ class Move:
 
 
 Count = Callable[[str], None]
+Act = Callable[[datetime], Awaitable[object]]
+"""Something that is done at each tick."""
 Decide = Callable[[Connection, Due, datetime], Awaitable[Move]]
 """Decides about a due timer, within its agent and place."""
 
@@ -245,7 +247,7 @@ class Ticker:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         every: float = 1.0,
         decide: Decide = always,
-        also: Sequence[Callable[[datetime], Awaitable[object]]] = (),
+        also: Sequence[Act] = (),
         count: Count = uncounted,
         looked: Callable[[Look], None] = lambda _: None,
     ) -> None:
@@ -281,10 +283,11 @@ class Ticker:
             await fire_due(self._db, now, self._decide, count=self._count)
             put_off = len(await faulty(self._db))
 
-        errors = [await self._done(act, now) for act in (partial(rezone, self._db), *self._also, fire)]
+        acts: list[Act] = [partial(rezone, self._db), *self._also, fire]
+        errors = [await self._done(act, now) for act in acts]
         self._looked(Look(now, next((error for error in errors if error is not None), None), put_off))
 
-    async def _done(self, act: Callable[[datetime], Awaitable[object]], now: datetime) -> Exception | None:
+    async def _done(self, act: Act, now: datetime) -> Exception | None:
         try:
             await act(now)
         except Exception as error:  # noqa: BLE001 - due reminders do not wait for whatever else is wrong

@@ -18,6 +18,7 @@ from bot.engine.turns import Step, record_usage
 from bot.keeping import consent
 from bot.model.errors import ModelError
 from bot.model.processor import Processor
+from bot.speaking import appointments
 from bot.words.answers import yes_or_no
 from bot.words.care import recognise
 from memory import log as memory_log
@@ -146,6 +147,7 @@ class Listener:
 
         Under the turn of the message, so that they are given once for it. What waits for its turn is judged there.
         """
+        await appointments.follow_edit(connection, message, before, text, at)
         if recognise(text) != "plain" or recognise(before) == "plain":
             return
         cursor = await connection.execute(
@@ -211,6 +213,8 @@ class Listener:
         )
         if contents := [row["content"] for row in await cursor.fetchall()]:
             return "memory", consent.question("memory", contents, state.locale)
+        if proposed := await appointments.proposal(step.connection, step.claim.turn, state, step.now):
+            return "timer", proposed
         row = await self._row(step, step.claim)
         zone = row.get("zone_guess") if row.get("guess_turn") == step.claim.turn else None
         return "zone", consent.question("zone", [zone], state.locale) if zone else ""

@@ -28,7 +28,7 @@ from bot.keeping.notice import Notice
 from bot.model.errors import ContentRefused, ContextOverflow, ModelError
 from bot.model.processor import Processor
 from bot.model.replies import Reply
-from bot.speaking import reminders
+from bot.speaking import appointments, reminders
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listened, Listener
 from bot.turn import executor
@@ -184,6 +184,8 @@ class Agent:
             events = await self._initiative.enriched(step.connection, claim, turn.state.tz, step.now)
             state = await queue_manager.append_events(step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed)
             drafts = await self._listening.first(step, state, heard)
+            agreed, numbers = await appointments.answered(step, claim) if not drafts else ([], set())
+            drafts, turn.timers = [*drafts, *agreed], turn.timers | numbers
             state = await queue_manager.append(step.connection, state, self._named(drafts), at=step.now, turn=claim.turn)
         turn.state = state
 
@@ -262,6 +264,9 @@ class Agent:
                 judged=judged,
                 asks=turn.asks,
                 leave_question=self._listening.question,
+                timers=turn.timers,
+                settled=turn.settled,
+                replied=turn.replied,
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
@@ -275,9 +280,14 @@ class Agent:
                 last=last,
                 reminds=turn.reminds,
             )
+            about = "" if last else self._unset(turn, call, outcome)
+            if about and not turn.reminded:
+                # A plain reply waits for what the agent makes of it; what was sent has been sent.
+                outcome = executor.again(outcome, call.said)
             own = self._own_words(turn, outcome)
             say = (own,) if own else outcome.say
             drafts = executor.drafts_of(reply.calls, ran, outcome, said=call.said, own=own)
+            drafts += [Draft("user", "alert", appointments.PROMPT)] if about and not turn.reminded else []
             state = await queue_manager.append(
                 step.connection, call.state, self._named(drafts), at=now, turn=claim.turn, visibility=call.visibility
             )
@@ -300,6 +310,8 @@ class Agent:
                 begun = ()
             if say:
                 state = self._notice.give(step, state)
+            if outcome.ending in ("yield", "apologise"):
+                await self._appointments(step, turn, state, about)
             if outcome.ending == "yield" and (asked := await self._listening.asked(step, state, turn.asks)):
                 state = await queue_manager.append(
                     step.connection, state, self._named(asked), at=now, turn=claim.turn, visibility=call.visibility
@@ -307,10 +319,28 @@ class Agent:
             step.finish = "done" if outcome.ending in ("yield", "apologise", "remind") else None
         if say:
             turn.stream.taken()
-        turn.state, turn.used = state, used
+        turn.state, turn.used, turn.settled = state, used, call.settled
+        turn.reminded |= bool(about)
         turn.replied |= bool(say)
         turn.nudged |= outcome.ending == "nudge"
         return step.finish is not None
+
+    def _unset(self, turn: RunningTurn, call: CallContext, outcome: Outcome) -> str:
+        """What is about a timer in a turn that would end with none set; empty: nothing, or it was seen to."""
+        if outcome.ending != "yield" or turn.claim.origin != "person" or call.timers or call.settled or "timer" in call.asks:
+            return ""
+        return appointments.in_question(turn.claim, call.state, outcome.say)
+
+    async def _appointments(self, step: turns.Step, turn: RunningTurn, state: AgentState, about: str) -> None:
+        """The bot's own line about what the turn set, or that it set nothing, below its reply."""
+        if turn.claim.origin != "person":
+            return
+        if (turn.timers or turn.claim.resumed) and await appointments.show(step, state, turn.timers):
+            return
+        if about and not turn.asks:
+            self._initiative.count("reminder_not_set")
+            asked = bool(appointments.in_question(turn.claim, state, ()))
+            await appointments.say_nothing_is_set(step, state, about, asked=asked)
 
     def _own_words(self, turn: RunningTurn, outcome: Outcome) -> str:
         """What the bot says itself because the model gave nothing; empty: nothing is owed."""
@@ -352,6 +382,8 @@ class Agent:
             state = await queue_manager.append(step.connection, turn.state, self._named(drafts), at=now, turn=turn.claim.turn)
             for text in say:
                 await step.reply(text, turn.claim.reply_to, turn.stream.rows)
+            asked = appointments.in_question(turn.claim, state, ()) if turn.claim.origin == "person" else ""
+            await self._appointments(step, turn, state, "" if turn.settled else asked)
             step.finish = "done"
         turn.state = state
         return True

@@ -59,6 +59,12 @@ class RunningTurn:
     stream: Stream
     asks: set[Asks] = field(default_factory=set)
     """What the bot itself is to ask when the turn ends."""
+    timers: set[int] = field(default_factory=set)
+    """The timers that it set, for the bot's own line at its end."""
+    settled: bool = False
+    """It dealt with timers in another way."""
+    reminded: bool = False
+    """The agent was told that the person asked for a timer and none is set."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

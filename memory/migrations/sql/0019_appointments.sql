@@ -22,6 +22,30 @@ ALTER TABLE messages ADD CONSTRAINT messages_asks_check CHECK (asks IN ('leave',
 
 -- The outbox -----------------------------------------------------------------------------------------
 
--- `buttons`: what stands under the message, as [{"label", "line"}]. `mentions`: the user id, on the row's platform, of the one person whom
--- the message notifies where others read it too.
-ALTER TABLE outbox ADD COLUMN buttons jsonb, ADD COLUMN mentions text;
+-- `buttons`: what stands under the message (a button of adapters/base.py each). `notify`: where others read it too, it notifies its person.
+ALTER TABLE outbox ADD COLUMN buttons jsonb, ADD COLUMN notify boolean NOT NULL DEFAULT false;
+
+-- The user id of an agent's person on the platform of a place; of several accounts there the one that was seen first.
+CREATE FUNCTION person_at(p_agent bigint, p_place bigint) RETURNS text
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT i.user_id FROM identities i JOIN places p ON p.id = p_place AND i.platform = p.platform AND i.realm = p.realm
+  WHERE coalesce(i.merged_into, i.agent_id) = p_agent ORDER BY i.unreachable_since NULLS FIRST, i.created_at, i.user_id LIMIT 1
+$$;
+
+-- As in 0003, with the buttons.
+CREATE OR REPLACE FUNCTION redirect_timed(p_outbox bigint, p_note text, p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE o outbox; here places; target places; made bigint;
+BEGIN
+  SELECT b.* INTO o FROM outbox b JOIN turns t ON t.id = b.turn_id WHERE b.id = p_outbox AND t.origin = 'timed';
+  SELECT * INTO here FROM places WHERE id = o.place_id;
+  IF o.id IS NULL OR here.kind = 'direct' THEN RETURN NULL; END IF;
+  SELECT * INTO target FROM places WHERE id = direct_of(o.agent_id, o.place_id);
+  IF target.id IS NULL THEN RETURN NULL; END IF;
+  INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons)
+    VALUES (o.agent_id, target.id, target.platform, target.external_id, o.turn_id, -1000 - o.step, o.part, p_note || o.body, p_now, o.buttons)
+    ON CONFLICT DO NOTHING RETURNING id INTO made;
+  UPDATE timers SET place_id = target.id WHERE agent_id = o.agent_id AND place_id = o.place_id AND due_at IS NOT NULL;
+  PERFORM pg_notify('keepsake_outbox', target.platform);
+  RETURN made;
+END $$;

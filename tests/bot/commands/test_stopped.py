@@ -161,7 +161,9 @@ async def test_a_quote_that_is_forgotten_leaves_the_dead_letter_that_it_came_wit
 async def test_a_reminder_that_fired_and_waits_for_the_model_goes_with_its_day(
     desk: Opener, db: Database, urls: Urls, day: str, begun: bool
 ) -> None:
-    setting = reply(None, call("set_timer", request_heartbeat=True, purpose=f"feed {WORD}", in_minutes=1440))
+    setting = reply(
+        None, call("set_timer", request_heartbeat=True, purpose=f"feed {WORD}", asked="Remind me of my dog", in_minutes=1440)
+    )
     async with desk(setting, DONE) as one:
         await one.talk.hear("Remind me of my dog tomorrow.")
         one.talk.clock[0] += timedelta(days=1)

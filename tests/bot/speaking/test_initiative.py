@@ -16,7 +16,7 @@ from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
 from bot.keeping.consent import question
-from bot.keeping.decision import SpeakingRules as Keeping
+from bot.keeping.decision import KeepingRules as Keeping
 from bot.speaking.decision import SpeakingRules
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listener
@@ -394,7 +394,7 @@ async def test_a_platforms_do_not_disturb_is_asked_before_the_model(db: Database
 
 async def test_a_reminder_three_hours_late_comes_once_and_says_so(db: Database) -> None:
     script = [
-        reply("I will.", call("set_timer", purpose="take the cake out", in_minutes=60)),
+        reply("I will.", call("set_timer", purpose="take the cake out", asked="Remind me in an hour", in_minutes=60)),
         reply(None, call("send_message", text="The cake!")),
     ]
     async with talking(db, *script) as (d, _):
@@ -407,9 +407,10 @@ async def test_a_reminder_three_hours_late_comes_once_and_says_so(db: Database) 
 
 
 async def test_a_daily_reminder_that_was_missed_for_days_comes_once(db: Database) -> None:
-    daily = call("set_timer", purpose="stretch", at="2026-12-01T08:00", every="day")
+    daily = call("set_timer", purpose="stretch", asked="Remind me every day at eight", at="2026-12-01T08:00", every="day")
     script = [reply("ok", daily), reply(None, call("send_message", text="Stretch!"))]
     async with talking(db, *script) as (d, _):
+        d.person = replace(d.person, timezone="UTC")
         await d.hear("Remind me every day at eight to stretch")
         d.clock[0] = datetime(2026, 12, 5, 11, 0, tzinfo=UTC)
         assert await tick(d) == ["Stretch!"]
@@ -423,7 +424,10 @@ async def pause(d: Dialogue, paused: bool) -> None:
         await connection.execute("UPDATE agents SET paused = %s", (paused,))
 
 
-CALL_MUM = (reply("ok", call("set_timer", purpose="call Mum", in_minutes=5)), reply(None, call("send_message", text="Call Mum!")))
+CALL_MUM = (
+    reply("ok", call("set_timer", purpose="call Mum", asked="Remind me in five minutes", in_minutes=5)),
+    reply(None, call("send_message", text="Call Mum!")),
+)
 
 
 async def test_a_reminder_waits_for_somebody_who_is_paused_and_is_not_lost(db: Database) -> None:
@@ -467,16 +471,18 @@ async def test_do_not_disturb_puts_a_follow_up_and_a_check_in_off_within_their_g
     async def quiet(_: object) -> datetime | None:
         return quiet_until[0]
 
-    own = call("set_timer", purpose="ask how the exam went", in_minutes=240, own_idea=True)
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=240)
     weekly = {"sunday": Schedule("0 17 * * sun", "Ask how the week was.", timedelta(hours=6))}
     script = [
+        reply("Hi"),
         reply("Good luck!", own),
         reply(None, call("send_message", text="How was it?")),
         reply(None, call("send_message", text="And the week?")),
     ]
     async with talking(db, *script, quiet={"console": quiet}, schedules=weekly) as (d, counts):
-        await d.hear("Exam today")
+        await d.hear("Hello")
         await give_leave(d)
+        await d.hear("Exam today")
         for kind, at, said in (("follow_up", d.at + timedelta(hours=4), "How was it?"), ("schedule", SUNDAY, "And the week?")):
             d.clock[0] = at
             assert d.initiative is not None
@@ -506,12 +512,13 @@ async def test_a_follow_up_that_is_overtaken_by_a_message_comes_later(db: Databa
         await holder[0].accept("It went well!")
         return reply(None, call("send_message", text="How was it?"))
 
-    own = call("set_timer", purpose="ask how the exam went", in_minutes=240, own_idea=True)
-    script = [reply("Good luck!", own), write_meanwhile, reply("Great!"), reply(None, call("stay_silent"))]
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=240)
+    script = [reply("Hi"), reply("Good luck!", own), write_meanwhile, reply("Great!"), reply(None, call("stay_silent"))]
     async with talking(db, *script) as (d, counts):
         holder.append(d)
-        await d.hear("Exam today")
+        await d.hear("Hello")
         agent = await give_leave(d)
+        await d.hear("Exam today")
         d.clock[0] += timedelta(hours=4)
         await fire(d)
         claim = await d.claim(agent)
@@ -522,27 +529,37 @@ async def test_a_follow_up_that_is_overtaken_by_a_message_comes_later(db: Databa
         assert (await d.outbox(claim))[0] == "Great!"
         d.clock[0] = await due(d, "follow_up") + timedelta(minutes=1)
         assert await tick(d) == []
-        assert "A follow-up that you set yourself" in seen(d.model.requests[3])
+        assert "A follow-up that you set yourself" in seen(d.model.requests[4])
         assert await d.rows("SELECT 1 FROM timers WHERE kind = 'follow_up' AND due_at IS NOT NULL") == []
 
 
 async def test_a_follow_up_of_the_agents_own_needs_leave(db: Database) -> None:
-    own = call("set_timer", purpose="ask how the exam went", in_minutes=600, own_idea=True)
-    script = [reply("Good luck!", own), reply("Good luck!", own), reply(None, call("send_message", text="How was it?"))]
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=600)
+    took_back = reply("Good luck!", own)
+    script = [reply("Good luck!", own), reply("Good luck!"), took_back, reply(None, call("send_message", text="How was it?"))]
     async with talking(db, *script) as (d, counts):
-        await d.hear("Exam today")
+        said = await d.hear("Exam today")
+        assert said[-1].startswith("Shall I remind you: ask how the exam went, in 10 h?"), "no leave: only a yes to this sets it"
         d.clock[0] += timedelta(hours=11)
         assert await tick(d) is None
-        assert counts == {"follow_up_no_leave": 1}
-        await d.hear("Another exam today")
         await give_leave(d)
+        await d.hear("Another exam today")
+        await give_leave(d, "no")
+        d.clock[0] += timedelta(hours=11)
+        assert await tick(d) is None
+        assert counts == {"follow_up_no_leave": 1}, "leave that was taken back"
+        await give_leave(d)
+        async with d.db.agent(1, everything=True) as connection:
+            await connection.execute(
+                "UPDATE timers SET due_at = '2026-12-01 06:00+00', wall_time = '2026-12-01 07:00' WHERE kind = 'follow_up'"
+            )
         d.clock[0] = datetime(2026, 12, 1, 6, 0, tzinfo=UTC)  # 7:00 in Berlin: quiet until 9:00
         counts.clear()
         assert await tick(d) is None
         assert counts == {"follow_up_quiet_hours": 1}
         d.clock[0] = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
         assert await tick(d) == ["How was it?"]
-        assert "A follow-up that you set yourself: ask how the exam went." in seen(d.model.requests[2])
+        assert "A follow-up that you set yourself: ask how the exam went." in seen(d.model.requests[3])
         assert await d.rows("SELECT kind, said FROM openers") == [{"kind": "follow_up", "said": True}]
 
 
@@ -575,12 +592,13 @@ async def test_a_wall_time_is_kept_when_the_zone_changes_and_an_instant_too(db: 
     script = [
         reply(
             "ok",
-            call("set_timer", purpose="wake", at="2026-12-01T08:00"),
-            call("set_timer", purpose="tea", in_minutes=30),
-            call("set_timer", purpose="water", at="2026-12-01T09:00", every="day"),
+            call("set_timer", purpose="wake", asked="Wake me at eight", at="2026-12-01T08:00"),
+            call("set_timer", purpose="tea", asked="tea in half an hour", in_minutes=30),
+            call("set_timer", purpose="water", asked="water the plants every day at nine", at="2026-12-01T09:00", every="day"),
         )
     ]
     async with talking(db, *script) as (d, _):
+        d.person = replace(d.person, timezone="UTC")
         await d.hear("Wake me at eight, tea in half an hour, water the plants every day at nine")
         tea = d.at + timedelta(minutes=30)
         await give_leave(d, zone="America/New_York")
