@@ -93,7 +93,12 @@ async def derived(connection: Connection, gone: Gone) -> Gone:
     gone.made_in |= {row["turn_id"] for row in made_in if row["turn_id"] is not None}
     begun = await _rows(connection, "SELECT DISTINCT turn_id FROM messages WHERE id = ANY(%s) AND role = 'user'", (asked,))
     gone.turns |= {row["turn_id"] for row in begun if row["turn_id"] is not None}
-    timers = await _rows(connection, "SELECT id FROM timers WHERE turn_id = ANY(%s)", (list(gone.turns),))
+    # One whose asking message is known goes with that one alone, whatever else was written in its turn.
+    timers = await _rows(
+        connection,
+        "SELECT id FROM timers WHERE message_id = ANY(%s) OR (message_id IS NULL AND turn_id = ANY(%s))",
+        (asked, list(gone.turns)),
+    )
     gone.timers |= {row["id"] for row in timers}
     return gone
 

@@ -144,6 +144,7 @@ async def _erase(connection: Connection, row: Mapping[str, Any], changed: Change
     if row["message_id"] is not None:
         if changed.mark:
             await _mark(connection, row["message_id"])
+            await connection.execute("UPDATE timers SET due_at = NULL WHERE message_id = %s", (row["message_id"],))
         else:
             made_in = await value(connection, "SELECT turn_id FROM messages WHERE id = %s", (row["message_id"],))
             await erase_rows(connection, await with_derived(connection, "m", row["message_id"], made_in))

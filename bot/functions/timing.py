@@ -102,7 +102,7 @@ def moment(context: CallContext, at: str, in_minutes: float, every: str, asked: 
     if span is not None:
         if named is not None and named.due is not None and abs(named.due - since - span) > AGREE:
             raise Refused("at and in_minutes say different times. Give one of them.")
-        due = _after(since, span)
+        due = since + min(span, FARTHEST * 2)
         if asked and not asked.again and due <= context.now < due + timedelta(hours=1):
             due = context.now + timedelta(seconds=1)  # over while the answer was made: it is owed at once
         return _ahead(context, Moment(due, due.astimezone(zone or UTC).replace(tzinfo=None), again, bool(again)), zone)
@@ -117,16 +117,9 @@ def moment(context: CallContext, at: str, in_minutes: float, every: str, asked: 
 
 def _span(in_minutes: float) -> timedelta | None:
     try:
-        return timedelta(minutes=in_minutes) if in_minutes else None
-    except OverflowError:
+        return min(timedelta(minutes=in_minutes), FARTHEST * 2) if in_minutes else None
+    except (OverflowError, ValueError):
         return FARTHEST * 2
-
-
-def _after(since: datetime, span: timedelta) -> datetime:
-    try:
-        return since + span
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -327,7 +327,13 @@ class Agent:
 
     def _unset(self, turn: RunningTurn, call: CallContext, outcome: Outcome) -> str:
         """What is about a timer in a turn that would end with none set; empty: nothing, or it was seen to."""
-        if outcome.ending != "yield" or turn.claim.origin != "person" or call.timers or call.settled or "timer" in call.asks:
+        if (
+            outcome.ending != "yield"
+            or turn.claim.origin != "person"
+            or call.timers
+            or call.settled
+            or call.asks & {"timer", "zone"}
+        ):
             return ""
         return appointments.in_question(turn.claim, call.state, outcome.say)
 

@@ -547,7 +547,7 @@ async def test_a_follow_up_of_the_agents_own_needs_leave(db: Database) -> None:
         await give_leave(d, "no")
         d.clock[0] += timedelta(hours=11)
         assert await tick(d) is None
-        assert counts == {"follow_up_no_leave": 1}, "leave that was taken back"
+        assert counts["follow_up_no_leave"] == 1, "leave that was taken back"
         await give_leave(d)
         async with d.db.agent(1, everything=True) as connection:
             await connection.execute(
