@@ -45,7 +45,7 @@ _UNITS: Final = (
     (86_400, r"d|days?|tag|tage|tagen|jours?|días?|dias?|giorn[oi]"),
     (604_800, r"w|weeks?|wochen?|semaines?|semanas?|settiman[ae]"),
     (2_592_000, r"months?|monate?n?|mois|mes|meses|mes[ei]|mês"),
-    (31_536_000, r"years?|jahre?n?|ans?|années?|años?|ann[oi]|anos?"),
+    (31_536_000, r"years?|jahre?n?|ans|années?|años?|ann[oi]|anos?"),
 )
 _UNIT: Final = "|".join(names for _, names in _UNITS)
 _IN: Final = r"in|after|within|nach|dans|d'ici|en|dentro de|tra|fra|em|daqui a|'t"
@@ -133,7 +133,7 @@ HOURS: Final = _pattern(
     rf"|(?:(?:{_AT}) )?{_HOUR.replace('<h>', '<w>')} o'clock"
 )
 TIME: Final = _pattern(rf"(?:(?:{_AT})\s*)?(?P<h>\d{{1,2}})[:.](?P<m>\d{{2}})(?: uhr|h)?(?![.\d/])")
-HOUR: Final = _pattern(rf"(?:at|um|gegen|à|vers|a las|a la|alle|all'|às|as)\s*{_HOUR}(?!\s*(?:[./:-]\s?\d|%|€|\$|{_UNIT}))")
+HOUR: Final = _pattern(rf"(?:at|um|gegen|à|vers|a las|a la|alle|all'|às|as)\s*{_HOUR}(?!\s*(?:[./:-]\s?\d|%|€|\$|(?:{_UNIT})\b))")
 _HOURS_BY_WORD: Final = {**_BY_WORD, "eleven": 11, "elf": 11, "once": 11, "undici": 11, "onze": 11, "twelve": 12, "sieben": 7}
 
 
