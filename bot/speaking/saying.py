@@ -17,6 +17,8 @@ from memory.zones import zone_named
 _WORDS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("saying.yaml").read_text(encoding="utf-8"))
 SHOWN = 300
 """Characters of a purpose that are shown."""
+MOST = 5
+"""Reminders of one message that have buttons."""
 SNOOZES = (10, 60)
 """Minutes for which a reminder can be put off with a press."""
 _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")

@@ -305,8 +305,10 @@ class Agent:
                 self._initiative.note(step, said=bool(say))
                 step.end([event.id for event in reminders.due_in(claim)] if say else [])
             begun = turn.stream.rows if say else ()
-            for text in say:
-                await step.reply(text, claim.reply_to, begun)
+            timed = claim.origin == "timed"
+            for number, text in enumerate(say, 1):
+                under = reminders.buttons(reminders.due_in(claim), state.locale) if timed and number == len(say) else ()
+                await step.reply(text, claim.reply_to, begun, buttons=under, notify=timed)
                 begun = ()
             if say:
                 state = self._notice.give(step, state)
@@ -352,7 +354,7 @@ class Agent:
         """What the bot says itself because the model gave nothing; empty: nothing is owed."""
         if outcome.ending == "remind":
             self._initiative.count("reminder_own_words")
-            return reminders.in_own_words(reminders.due_in(turn.claim), self._clock())
+            return reminders.in_own_words(reminders.due_in(turn.claim), self._clock(), turn.state.locale)
         if outcome.ending == "apologise":
             log.warning("turn %d of agent %d ends in the apology: the model gave no reply", turn.claim.turn, turn.claim.agent)
             return self._settings.apology
@@ -361,14 +363,17 @@ class Agent:
     async def _remind(self, turn: RunningTurn) -> bool:
         """Say the turn's reminders without the model, in one message, and end their events. Returns whether the turn is over."""
         claim, now, due = turn.claim, self._clock(), reminders.due_in(turn.claim)
-        text, left = reminders.in_own_words(due, now), tuple(event for event in claim.events if event not in due)
+        text, left = (
+            reminders.in_own_words(due, now, turn.state.locale),
+            tuple(event for event in claim.events if event not in due),
+        )
         async with self._step(claim, now) as step:
             if not await self._initiative.may_send(step.connection, replace(claim, events=due), now):
                 raise Overtaken
             state = await queue_manager.append_events(step.connection, turn.state, due, turn=claim.turn, resumed=True)
             said = Draft("assistant", "message", text)
             state = await queue_manager.append(step.connection, state, self._named([said]), at=now, turn=claim.turn)
-            await step.reply(text)
+            await step.reply(text, buttons=reminders.buttons(due, turn.state.locale), notify=True)
             step.end([event.id for event in due])
             step.finish = None if left else "done"
         self._initiative.count("reminder_own_words")
