@@ -49,3 +49,37 @@ BEGIN
   PERFORM pg_notify('keepsake_outbox', target.platform);
   RETURN made;
 END $$;
+
+-- Leave ----------------------------------------------------------------------------------------------
+
+-- `promised`: the quiet hours and the cap that held when leave was given (bot/speaking/decision.py), empty until its timers are planned.
+ALTER TABLE speaking ADD COLUMN promised text NOT NULL DEFAULT '';
+
+-- A new yes is one to the rules that hold then.
+CREATE FUNCTION promise_anew() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.promised := ''; RETURN NEW; END $$;
+CREATE TRIGGER promise_anew BEFORE UPDATE OF openers ON speaking FOR EACH ROW
+  WHEN (NEW.openers = 'yes' AND OLD.openers IS DISTINCT FROM 'yes') EXECUTE FUNCTION promise_anew();
+
+-- As in 0003, with what was promised.
+DROP FUNCTION standing(bigint, bigint, bigint);
+CREATE FUNCTION standing(p_agent bigint, p_place bigint, p_turn bigint) RETURNS TABLE (
+  openers text, promised text, zone text, quiet_from time, quiet_to time, daily_cap smallint, paused boolean, blocked boolean, reachable boolean,
+  direct boolean, busy boolean, last_active timestamptz, crisis_at timestamptz, quiet_until timestamptz, spoken timestamptz[], wrote timestamptz[])
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  SELECT coalesce(s.openers, 'unasked'), coalesce(s.promised, ''), coalesce(a.timezone, ''), s.quiet_from, s.quiet_to, s.daily_cap, a.paused,
+    EXISTS (SELECT 1 FROM identities i WHERE (i.merged_into = a.id OR (i.agent_id = a.id AND i.merged_into IS NULL)) AND i.platform = p.platform AND i.realm = p.realm
+            AND blocked(i.platform, i.realm, i.user_id, p.workspace)),
+    EXISTS (SELECT 1 FROM identities i WHERE (i.merged_into = a.id OR (i.agent_id = a.id AND i.merged_into IS NULL)) AND i.platform = p.platform AND i.realm = p.realm
+            AND i.unreachable_since IS NULL),
+    p.kind = 'direct' AND p.owner_id IS NOT DISTINCT FROM a.id,
+    EXISTS (SELECT 1 FROM turns t WHERE t.agent_id = a.id AND t.state = 'running' AND t.id IS DISTINCT FROM p_turn)
+      OR EXISTS (SELECT 1 FROM events e WHERE e.agent_id = a.id AND e.status = 0 AND e.origin = 'person'),
+    -- events may be gone by their retention, messages by another
+    greatest(w.times[1], (SELECT m.created_at FROM messages m WHERE m.agent_id = a.id AND m.role = 'user' AND m.kind = 'message' ORDER BY m.created_at DESC LIMIT 1)),
+    s.crisis_at, s.quiet_until,
+    ARRAY(SELECT o.at FROM openers o WHERE o.agent_id = a.id AND o.said ORDER BY o.at DESC LIMIT 25),
+    w.times
+  FROM agents a JOIN places p ON p.id = p_place LEFT JOIN speaking s ON s.agent_id = a.id,
+    LATERAL (SELECT ARRAY(SELECT e.created_at FROM events e WHERE e.agent_id = a.id AND e.origin = 'person' ORDER BY e.seq DESC LIMIT 40) AS times) w
+  WHERE a.id = p_agent
+$$;

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from bot.app.speaking_wiring import question_of
 from bot.cli.people import opener_line
 from bot.config.keeping import KINDS
+from bot.config.speaking import OpenersSection
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
@@ -108,6 +110,51 @@ async def test_leave_is_asked_for_once_and_a_plain_yes_is_enough(db: Database) -
         assert await d.hear("And now?") == ["Sure."]
         assert counts["leave_asked"] == 1
         assert [row["action"] for row in await d.rows("SELECT action FROM memory_log")] == ["leave to write first"]
+
+
+async def test_rules_that_are_loosened_later_need_another_yes(db: Database) -> None:
+    script = [reply("Hello!"), reply("Fine."), reply("Thanks!"), reply("Hm."), reply("Thanks!")]
+    async with talking(db, *script) as (d, counts):
+        await d.hear("Hi")
+        await d.hear("I have a dog")
+        await d.hear("yes")
+        await give_leave(d)
+        await until_opener(d)
+        assert await d.rows("SELECT promised FROM speaking") == [{"promised": "21:00 09:00 1"}]
+        for stricter in (replace(RULES, cap=0), replace(RULES, quiet_from=time(20))):
+            d.initiative = replace(d.initiative, rules=stricter)  # type: ignore[type-var]
+            assert await d.initiative.plan(d.at) == 1  # type: ignore[union-attr]
+            assert await d.rows("SELECT openers FROM speaking") == [{"openers": "yes"}], "that is within what they agreed to"
+        d.initiative = replace(d.initiative, rules=replace(RULES, quiet_to=time(7)))  # type: ignore[type-var]
+        d.clock[0] += timedelta(days=3)
+        assert await tick(d) is None
+        assert await d.rows("SELECT openers FROM speaking") == [{"openers": "unasked"}]
+        assert counts["leave_outgrown"] == 1
+        said = await d.hear("Hello again")
+        assert (
+            said[-1]
+            == f"My operator changed when I may write to you first, so your yes no longer counts, and I ask again. {QUESTION}"
+        )
+        await d.hear("yes")
+        assert d.initiative is not None
+        await d.initiative.plan(d.at)
+        assert await d.rows("SELECT openers, promised FROM speaking") == [{"openers": "yes", "promised": "21:00 07:00 1"}]
+
+
+def test_the_question_names_the_rules_that_hold() -> None:
+    chosen = OpenersSection(quiet_from=time(22, 30), quiet_to=time(8), daily_cap=3)
+    assert "Never between 22:30 and 08:00 on your clock, and at most 3 times a day." in question_of(chosen)
+    own = OpenersSection(ask="May I, from {quiet_to} on?")
+    assert question_of(own) == "May I, from 09:00 on?"
+
+
+async def test_what_nobody_asked_for_is_one_message(db: Database) -> None:
+    many = reply(None, *(call("send_message", text=f"Message {number}") for number in range(12)))
+    async with talking(db, reply("Hello"), many) as (d, _):
+        await d.hear("Hi")
+        await give_leave(d)
+        await until_opener(d)
+        assert await tick(d) == ["Message 0"]
 
 
 async def test_a_no_is_final_and_nobody_is_asked_in_a_channel(db: Database) -> None:
