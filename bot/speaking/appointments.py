@@ -14,7 +14,7 @@ from adapters.base import Button
 from bot.engine.events import Claim
 from bot.engine.turns import Step, buttons_json
 from bot.keeping import consent
-from bot.speaking import saying
+from bot.speaking import by_words, saying
 from bot.speaking.saying import Set
 from bot.words.answers import yes_or_no
 from bot.words.reminding import asks_reminder, promises_reminder
@@ -137,10 +137,15 @@ def _due(row: Mapping[str, Any], now: datetime) -> datetime | None:
 
 
 async def answered(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
-    """Act on the person's plain yes or no to the bot's question about a timer: what the agent reads of it, and what is set by it."""
+    """Act on the person's plain yes or no to the bot's question about a timer, or their word about one that came.
+
+    Returns what the agent reads of it, and what is set by it.
+    """
     texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
-    if claim.origin != "person" or claim.step or yes_or_no("\n".join(texts)) is None:
-        return [], set()  # nearly every turn, without a look
+    if claim.origin != "person" or claim.step or not texts:
+        return [], set()
+    if yes_or_no("\n".join(texts)) is None:
+        return await by_words.act(step, claim)  # in nearly every turn without a look
     given = await consent.answer(step.connection, claim, "timer")
     row = None if given is None else await _proposed(step.connection, given.turn)
     if given is None or row is None:

@@ -131,3 +131,31 @@ async def test_a_stranger_has_none(desk: Opener) -> None:
     async with desk() as one:
         assert await one.type("/reminders") == "No reminder is set."
         assert "I know nothing about you yet" in await one.type("/reminders cancel t1")
+
+
+@pytest.mark.parametrize(
+    ("every", "word", "left"),
+    [
+        ("", "Later!", ["30 17:12"]),
+        ("", "snooze 30 minutes", ["30 17:32"]),
+        ("", "später", ["30 17:12"]),
+        ("", "Plus tard", ["30 17:12"]),
+        ("", "done", []),
+        ("day", "Erledigt.", ["01 17:00"]),
+        ("day", "not again", []),
+        ("day", "nunca más", []),
+        ("day", "more tarde", ["01 17:00"]),
+        ("day", "Later I went to see my aunt in Rome", ["01 17:00"]),
+    ],
+)
+async def test_words_do_it_too_right_after_it_came(desk: Opener, every: str, word: str, left: list[str]) -> None:
+    async with reminded(desk, every) as one:
+        await comes(one)
+        one.talk.model.add(reply("Fine."))
+        said = await one.talk.hear(word)
+        assert said[0] == "Fine."
+        assert await due(one) == sorted(left) or await due(one) == left
+        assert len(said) == (2 if "30 17:12" in left or "30 17:32" in left else 1)
+        one.talk.model.add(reply("Yes?"))
+        await one.talk.hear("done")
+        assert await due(one) == left, "the reminder is no longer the last thing said"
