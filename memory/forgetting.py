@@ -143,6 +143,12 @@ async def erase_rows(connection: Connection, gone: Gone) -> None:
              WHERE position(form IN concat_ws(' ', c.reason, c.before, c.after, c.row_before::text)) > 0)""",
         (forms,),
     )
+    # The bot's own lines about a timer are known by their buttons.
+    await connection.execute(
+        """UPDATE outbox SET body = '', buttons = NULL, state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END
+           WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(buttons) b WHERE split_part(b->>'line', ' ', 3) = ANY(%s))""",
+        ([f"t{timer}" for timer in gone.timers],),
+    )
     await connection.execute("DELETE FROM timers WHERE id = ANY(%s)", (list(gone.timers),))
     # Calls and results leave together, so that no call stays without its result.
     await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (inner,))

@@ -50,7 +50,7 @@ def meant(text: str, now: datetime) -> tuple[Literal["snooze", "done", "stop"], 
     rest = re.sub(r"^\s*(?:for|um|por|per|de|di)?\s*", "", later["rest"]).strip(" ,")
     if not rest:
         return "snooze", SNOOZES[0]
-    when = when_in(rest, now) or when_in(f"in {rest}", now)
+    when = when_in(f"in {rest}", now) or when_in(rest, now)
     return ("snooze", max(1, round(when.span.total_seconds() / 60))) if when and when.span and not when.rest else None
 
 

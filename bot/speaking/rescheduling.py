@@ -94,6 +94,6 @@ async def _log(
         target_id=number,
         turn=turn,
         before=row["purpose"] if was else None,
-        after=row["purpose"],
+        after=None if act in ("cancel", "done", "stop") else row["purpose"],
         row=was,
     )

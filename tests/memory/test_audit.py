@@ -39,7 +39,7 @@ async def test_every_kind_of_change_by_the_agent_is_in_the_log_with_its_source(d
 async def test_a_secret_in_the_models_reason_is_left_out(db: Database) -> None:
     add = call("working_context_append", section="goals", content="Pay the rent.", reason="with card 4111 1111 1111 1111")
     async with dialogue(db, reply("ok", add)) as d:
-        await d.hear("Remind me of the rent")
+        await d.hear("The rent is due")
         assert await d.rows("SELECT reason FROM memory_log_content") == [{"reason": "with card [card number left out]"}]
 
 

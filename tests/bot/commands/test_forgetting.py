@@ -109,6 +109,9 @@ async def test_a_timer(desk: Opener) -> None:
         [timer] = await one.talk.rows("SELECT id FROM timers")
         assert (await one.type(f"/memory forget t{timer['id']}")).startswith("The timer is gone.")
         assert await one.talk.rows("SELECT id FROM timers") == []
+        assert await one.talk.rows("SELECT id FROM outbox WHERE position('water the roses' IN body) > 0") == [], (
+            "the bot's line about it"
+        )
 
 
 async def test_what_is_not_there_or_not_clear_changes_nothing(desk: Opener) -> None:

@@ -94,7 +94,7 @@ async def test_whoever_was_quoted_in_it_finds_nothing_left(desk: Opener, urls: U
 async def died(one: Desk, room: Dialogue, text: str, *quotes: Quote) -> Claim:
     """A message whose turn began and could not go on."""
     claim = await room.claim(await room.accept(text, quotes=quotes))
-    await room.agent._begin(claim)
+    await room.agent._begin(await room.agent._opened(claim))
     await turns.give_up(one.parts.db, claim, "ModelAway", "Sorry.", now=one.talk.at)
     return claim
 
@@ -171,10 +171,11 @@ async def test_a_reminder_that_fired_and_waits_for_the_model_goes_with_its_day(
         [agent] = await one.talk.rows("SELECT id FROM agents")
         if begun:
             claim = await one.talk.claim(int(str(agent["id"])))
-            await one.talk.agent._begin(claim)
+            await one.talk.agent._begin(await one.talk.agent._opened(claim))
             await turns.release(db, claim, "ModelAway")
         if day == "2026-12-01":  # what was said when it was set is forgotten apart
             await one.talk.rows("UPDATE timers SET purpose = '' RETURNING id")
+            await one.talk.rows("UPDATE outbox SET body = '' RETURNING id")
             await one.talk.rows("UPDATE messages SET calls = NULL WHERE calls IS NOT NULL RETURNING id")
             await one.talk.rows("DELETE FROM messages WHERE kind = 'result' RETURNING id")
             await one.talk.rows("DELETE FROM memory_log_content RETURNING log_id")
