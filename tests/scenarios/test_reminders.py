@@ -20,7 +20,10 @@ async def test_reminders_come_though_the_model_stays_silent_or_is_away(urls: Url
             return Status(401, "invalid_api_key")
         if "Timer is due" in str(request.messages):
             return reply(None, call("stay_silent"))
-        timers = [call("set_timer", purpose=what, in_minutes=60) for what in ("water the plants", "feed the cat", "call Mum")]
+        timers = [
+            call("set_timer", purpose=what, asked="Remind me in an hour", in_minutes=60)
+            for what in ("water the plants", "feed the cat", "call Mum")
+        ]
         return reply("I will.", *timers)
 
     async with DiscordServer() as server, ScriptedModel(policy=model_says) as model:

@@ -246,7 +246,7 @@ async def test_every_change_is_logged_with_its_reason_and_its_source(db: Databas
 
 async def test_timers_are_set_listed_and_cancelled_in_local_time(db: Database) -> None:
     async with dialogue(db) as d:
-        [answer] = await told(d, call("set_timer", purpose="call mum", in_minutes=10, request_heartbeat=True))
+        [answer] = await told(d, call("set_timer", purpose="call mum", asked="go on", in_minutes=10, request_heartbeat=True))
         assert answer.startswith("Timer ")
         number = int(answer.split()[1])
         [listed] = await told(d, call("list_timers"))
@@ -259,18 +259,22 @@ async def test_timers_are_set_listed_and_cancelled_in_local_time(db: Database) -
 @pytest.mark.parametrize(
     ("arguments", "told_"),
     [
-        ({"purpose": "x"}, "either at or in_minutes"),
+        ({"purpose": "x"}, "Give at or in_minutes"),
         ({"purpose": "x", "at": "2020-01-01T00:00"}, "must lie ahead"),
-        ({"purpose": "x", "at": "tomorrow"}, "is no time"),
+        ({"purpose": "x", "at": "sometime"}, "is no time"),
         ({"purpose": "x", "at": "9999-12-31T00:00"}, "must lie ahead"),
+        ({"purpose": "x", "at": "2026-13-31T00:00"}, "month must be"),
+        ({"purpose": "x", "at": "2026-12-01T08:00", "in_minutes": 5}, "different times"),
+        ({"purpose": "x", "in_minutes": 5, "every": "FREQ=SECONDLY"}, "no recurrence"),
+        ({"purpose": "x", "in_minutes": 5, "asked": "remind me of x"}, "did not write that"),
         ({"purpose": " ", "in_minutes": 5}, "what the timer is for"),
-        ({"purpose": "x", "in_minutes": 5, "at": "2026-12-24T08:00"}, "either at or in_minutes"),
         ({"purpose": "x", "in_minutes": 10**12}, "must lie ahead"),
     ],
 )
 async def test_an_impossible_timer_is_refused(db: Database, arguments: dict[str, object], told_: str) -> None:
     async with dialogue(db) as d:
-        [answer] = await told(d, call("set_timer", **arguments))
+        d.person = replace(d.person, timezone="Europe/Berlin")
+        [answer] = await told(d, call("set_timer", **{"asked": "go on", **arguments}))
         assert told_ in answer
 
 
