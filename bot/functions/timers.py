@@ -31,14 +31,12 @@ _WAITING = "due_at IS NOT NULL AND kind IN ('reminder', 'follow_up')"
 async def set_timer(
     context: CallContext,
     purpose: str,
-    asked: Annotated[str, Field(description="Their own words of this turn that ask for it, verbatim. Your own idea: none.")] = "",
-    at: Annotated[str, Field(description="Their clock: 2026-11-30T08:00, or tomorrow at 8.")] = "",
+    asked: Annotated[str, Field(description="Their words that ask for it, verbatim. Your idea: none.")] = "",
+    at: Annotated[str, Field(description="Local: 2026-11-30T08:00.")] = "",
     in_minutes: Annotated[float, Field(ge=0)] = 0.0,
-    every: Annotated[
-        str, Field(description="day, week, month, year, weekdays, or an RRULE: FREQ=MONTHLY;BYDAY=-1FR;COUNT=6.")
-    ] = "",
+    every: Annotated[str, Field(description="day, weekdays, month, or RRULE: FREQ=MONTHLY;BYDAY=-1FR;COUNT=6.")] = "",
 ) -> str:
-    """Set a reminder, at a local time or in some minutes."""
+    """Set a reminder."""
     context.may_store()
     if found := secrets(purpose):
         raise Refused(f"The purpose holds a secret ({found[0].kind}), and such things are never stored. Leave it out.")

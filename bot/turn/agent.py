@@ -31,8 +31,8 @@ from bot.model.replies import Reply
 from bot.speaking import appointments, reminders
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listened, Listener
-from bot.turn import echoes, executor, filtered
-from bot.turn.executor import Outcome, Planned, Used, after
+from bot.turn import echoes, endings, executor, filtered
+from bot.turn.executor import Planned, Used, after
 from bot.turn.inference import Inference
 from bot.turn.offering import offering
 from bot.turn.pressure import Pressure
@@ -313,11 +313,11 @@ class Agent:
                 reminds=turn.reminds,
                 echo=echo,
             )
-            about = "" if last else self._unset(turn, call, outcome)
+            about = "" if last else endings.unset(turn, call, outcome)
             if about and not turn.reminded:
                 # A plain reply waits for what the agent makes of it; what was sent has been sent.
                 outcome = executor.again(outcome, call.said)
-            own = self._own_words(turn, outcome)
+            own = endings.own_words(turn, outcome, self._clock(), self._settings.apology, self._initiative.count)
             say = (own,) if own else outcome.say
             drafts = executor.drafts_of(reply.calls, ran, outcome, said=call.said, own=own)
             drafts += [Draft("user", "alert", appointments.PROMPT)] if about and not turn.reminded else []
@@ -346,7 +346,7 @@ class Agent:
             if say:
                 state = self._notice.give(step, state)
             if outcome.ending in ("yield", "apologise"):
-                await self._appointments(step, turn, state, about)
+                await endings.appoint(step, turn, state, about, self._initiative.count)
             if outcome.ending == "yield" and (asked := await self._listening.asked(step, state, turn.asks)):
                 state = await queue_manager.append(
                     step.connection, state, self._named(asked), at=now, turn=claim.turn, visibility=call.visibility
@@ -360,46 +360,11 @@ class Agent:
         turn.nudged |= outcome.ending == "nudge"
         return step.finish is not None
 
-    def _unset(self, turn: RunningTurn, call: CallContext, outcome: Outcome) -> str:
-        """What is about a timer in a turn that would end with none set; empty: nothing, or it was seen to."""
-        if (
-            outcome.ending != "yield"
-            or turn.claim.origin != "person"
-            or call.timers
-            or call.settled
-            or call.asks & {"timer", "zone"}
-        ):
-            return ""
-        return appointments.in_question(turn.claim, call.state, outcome.say)
-
-    async def _appointments(self, step: turns.Step, turn: RunningTurn, state: AgentState, about: str) -> None:
-        """The bot's own line about what the turn set, or that it set nothing, below its reply."""
-        if turn.claim.origin != "person":
-            return
-        if (turn.timers or turn.claim.resumed) and await appointments.show(step, state, turn.timers):
-            return
-        if about and not turn.asks:
-            self._initiative.count("reminder_not_set")
-            asked = bool(appointments.in_question(turn.claim, state, ()))
-            await appointments.say_nothing_is_set(step, state, about, asked=asked)
-
-    def _own_words(self, turn: RunningTurn, outcome: Outcome) -> str:
-        """What the bot says itself because the model gave nothing; empty: nothing is owed."""
-        if outcome.ending == "remind":
-            self._initiative.count("reminder_own_words")
-            return reminders.in_own_words(reminders.due_in(turn.claim), self._clock(), turn.state.locale)
-        if outcome.ending == "apologise":
-            log.warning("turn %d of agent %d ends in the apology: the model gave no reply", turn.claim.turn, turn.claim.agent)
-            return self._settings.apology
-        return ""
-
     async def _remind(self, turn: RunningTurn) -> bool:
         """Say the turn's reminders without the model, in one message, and end their events. Returns whether the turn is over."""
         claim, now, due = turn.claim, self._clock(), reminders.due_in(turn.claim)
-        text, left = (
-            reminders.in_own_words(due, now, turn.state.locale),
-            tuple(event for event in claim.events if event not in due),
-        )
+        text = reminders.in_own_words(due, now, turn.state.locale)
+        left = tuple(event for event in claim.events if event not in due)
         async with self._step(claim, now) as step:
             if not await self._initiative.may_send(step.connection, replace(claim, events=due), now):
                 raise Overtaken
@@ -427,7 +392,7 @@ class Agent:
             for text in say:
                 await step.reply(text, turn.claim.reply_to, turn.stream.rows)
             asked = appointments.in_question(turn.claim, state, ()) if turn.claim.origin == "person" else ""
-            await self._appointments(step, turn, state, "" if turn.settled else asked)
+            await endings.appoint(step, turn, state, "" if turn.settled else asked, self._initiative.count)
             step.finish = "done"
         turn.state = state
         return True
