@@ -97,11 +97,25 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """Runs the command `line` when it is pressed, for the person it was made for alone.
+
+    `ask`: what is asked for first, and then appended to the line (empty: nothing).
+    """
+
+    label: str
+    line: str
+    style: Literal["plain", "good", "danger"] = "plain"
+    ask: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outgoing:
     """One part of a reply. `outbox_id` identifies it for ever, so that a doubtful send can be looked up.
 
     `streamed`: the text grows or has grown by edits, so it does not identify the message. `workspace`: the place's guild or team, empty
-    where it is not known or there is none.
+    where it is not known or there is none. `mention`: the id of the one user whom the message notifies, whatever its text says.
+    `buttons` stand under it and serve only the person of the author id `made_for`.
     """
 
     outbox_id: int
@@ -110,6 +124,9 @@ class Outgoing:
     reply_to: str | None = None
     streamed: bool = False
     workspace: str = ""
+    mention: str = ""
+    buttons: tuple[Button, ...] = ()
+    made_for: str = ""
 
 
 class Undeliverable(Exception):
@@ -126,19 +143,6 @@ class TryLater(Exception):
     def __init__(self, seconds: float) -> None:
         super().__init__(f"asked to wait {seconds:g} s")
         self.seconds = seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """Runs the command `line` when it is pressed, for the person it was made for alone.
-
-    `ask`: what is asked for first, and then appended to the line (empty: nothing).
-    """
-
-    label: str
-    line: str
-    style: Literal["plain", "good", "danger"] = "plain"
-    ask: str = ""
 
 
 @dataclass(frozen=True, slots=True)

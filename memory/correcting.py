@@ -73,13 +73,16 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
              AND turn_id IN (SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'assistant')""",
         (old, list(replies)),
     )
+    # The person is told of a timer that the message itself asked for, below it (`bot.speaking.appointments`).
+    told: list[int] = await value(connection, "SELECT ARRAY(SELECT id FROM timers WHERE message_id = %s)", (message,))
     for table, column, ids in tables:
         cursor = await connection.execute(
             f"SELECT id, place_id, {column} AS text FROM {table} WHERE id = ANY(%s) AND has_rare(%s, {column})".encode(),  # noqa: S608 - names of ours
             (list(ids), old),
         )
         for row in await cursor.fetchall():
-            await _correct(connection, agent, table, column, row["id"], row["place_id"], row["text"], spans, old, at)
+            mark = "" if table == "timers" and row["id"] in told else MARK
+            await _correct(connection, agent, table, column, row["id"], row["place_id"], row["text"], spans, old, mark, at)
 
 
 async def _correct(
@@ -92,11 +95,12 @@ async def _correct(
     text: str,
     spans: list[tuple[str, str]],
     old: list[str],
+    mark: str,
     at: datetime,
 ) -> None:
     new = corrected(text, spans)
     if new == text or await value(connection, "SELECT has_rare(%s, %s)", (old, new)):
-        new = text if text.endswith(MARK) else text + MARK
+        new = text if text.endswith(MARK) else text + mark
     if new == text:
         return
     target = _TARGETS.get(table)

@@ -16,8 +16,8 @@ Kind = Literal["message", "quote", "event", "monologue", "call", "result", "aler
 # What was said, by or to the person; functions' results and the agent's own notes would only find themselves again.
 SEARCHABLE: frozenset[Kind] = frozenset({"message", "quote"})
 WITHHELD = "(withheld: a content filter refuses these words)"
-Asks = Literal["leave", "zone", "memory"]
-"""What a question of the bot's own is about: leave to write first, the time zone, something sensitive."""
+Asks = Literal["leave", "zone", "memory", "timer"]
+"""What a question of the bot's own is about: leave to write first, the time zone, something sensitive, a reminder that the agent thought of."""
 
 
 @dataclass(frozen=True, slots=True)

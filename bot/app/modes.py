@@ -103,7 +103,7 @@ async def _serve(
 
 
 async def _ready(services: Services, chosen: Sequence[Served]) -> bool:
-    """The database answers, and every platform is heard."""
+    """The database answers, every platform is heard, and due timers are looked at."""
 
     async def database() -> None:
         async with services.db.bare() as connection:
@@ -112,7 +112,7 @@ async def _ready(services: Services, chosen: Sequence[Served]) -> bool:
     state = await services.health.check("database", database, now())
     await services.health.check("redis", services.cache.ping, now())
     heard = [await services.health.check(adapter.platform, adapter.check, now()) for adapter in chosen]
-    return state.well and all(one.well for one in heard)
+    return state.well and all(one.well for one in heard) and services.health.timely(now())
 
 
 @asynccontextmanager
@@ -148,6 +148,9 @@ async def examine(loaded: Loaded, *, fix: bool = False, progress: Progress) -> i
                 async for finding in Examination(loaded, client, names).findings():
                     answers &= finding.well or not finding.fatal
                     show(finding)
+                if all(finding.well for finding in found):
+                    async with Database(at.database, size=1) as db:
+                        show(await doctor.timers(db))
                 # An embedding model of an endpoint that does not answer is the same fault, told above.
                 if all(finding.well for finding in found) and (answers or not loaded.config.model.embedding):
                     async with Database(at.database, size=4) as db:

@@ -152,7 +152,12 @@ class Runtime:
             if "scheduler" in only:
                 initiative = self._initiative
                 ticker = Ticker(
-                    services.db, now=now, decide=initiative.on_due, also=(initiative.plan, partial(say_dead, initiative))
+                    services.db,
+                    now=now,
+                    decide=initiative.on_due,
+                    also=(initiative.plan, partial(say_dead, initiative)),
+                    count=services.health.count,
+                    looked=lambda look: services.health.timers(look.at, look.error, look.put_off),
                 )
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:

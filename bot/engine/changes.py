@@ -155,6 +155,7 @@ async def _erase(connection: Connection, row: Mapping[str, Any], changed: Change
     if row["message_id"] is not None:
         if changed.mark:
             await _mark(connection, row["message_id"])
+            await connection.execute("UPDATE timers SET due_at = NULL WHERE message_id = %s", (row["message_id"],))
         else:
             touched = await erase_rows(connection, await derived(connection, Gone(messages={row["message_id"]})))
         await log.record(

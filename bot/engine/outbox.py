@@ -17,7 +17,7 @@ from functools import partial
 
 from psycopg import OperationalError
 
-from adapters.base import Adapter, Outgoing, Streams, TryLater, Undeliverable, Unreachable
+from adapters.base import Adapter, Button, Outgoing, Person, Streams, TryLater, Undeliverable, Unreachable
 from bot.engine.listen import listen
 from bot.engine.loops import forever, insist, named
 from bot.engine.settings import EngineSettings
@@ -200,9 +200,10 @@ class OutboxSender:
         rows = await self._db.as_agent(
             head.agent,
             head.place,
-            """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless,
-                      (SELECT workspace FROM places WHERE places.id = outbox.place_id) AS workspace
-               FROM outbox WHERE id = %s AND state = 'sending' AND sending_since = %s""",
+            """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless, buttons,
+                      notify AND p.kind <> 'direct' AS notify, p.workspace, p.realm,
+                      CASE WHEN buttons IS NOT NULL OR notify THEN person_at(outbox.agent_id, outbox.place_id) END AS person
+               FROM outbox JOIN places p ON p.id = outbox.place_id WHERE outbox.id = %s AND state = 'sending' AND sending_since = %s""",
             (head.id, head.taken),
         )
         if not rows:
@@ -211,7 +212,18 @@ class OutboxSender:
         body, limit = row["body"], self._adapter.limit
         # Only a message that stood full when it was stopped is longer.
         text = body if len(body) <= limit or not row["streamed"] else body[: limit - len(STOPPED)] + STOPPED
-        outgoing = Outgoing(head.id, row["channel"], text, row["reply_to"], row["streamed"], row["workspace"] or "")
+        person = row["person"] or ""
+        outgoing = Outgoing(
+            head.id,
+            row["channel"],
+            text,
+            row["reply_to"],
+            row["streamed"],
+            row["workspace"] or "",
+            mention=person if row["notify"] else "",
+            buttons=tuple(Button(**button) for button in row["buttons"] or ()) if person else (),
+            made_for=Person(self._adapter.platform, row["realm"], person, "").author_id if person else "",
+        )
         return _Row(outgoing, row["platform_id"] if row["streamed"] else None, row["hopeless"])
 
     async def _sent(self, head: _Head, platform_id: str) -> None:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from psycopg.types.json import Jsonb
+
+from adapters.base import Button
 from adapters.text import split
 from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait
 from bot.engine.settings import EngineSettings
@@ -26,6 +29,8 @@ from memory.spending import Usage
 State = Literal["done", "failed", "cancelled"]
 LIMIT = 2000
 """Characters of one outgoing message where its platform's limit was not given: Discord's, the smallest."""
+MENTION = 40
+"""Characters that the mark needs which notifies a person."""
 LOCK_TIMEOUT = "5s"
 _EVENTS = """SELECT id, seq, kind, origin, payload, created_at, visibility FROM events
              WHERE turn_id = %s AND status = 0 ORDER BY seq"""
@@ -104,24 +109,42 @@ class Step:
     parts: int = 0
     held: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
-    async def reply(self, text: str, reply_to: str | None = None, begun: Sequence[int] = ()) -> int:
+    async def reply(
+        self,
+        text: str,
+        reply_to: str | None = None,
+        begun: Sequence[int] = (),
+        *,
+        buttons: Sequence[Button] = (),
+        notify: bool = False,
+    ) -> int:
         """Put a reply into the outbox, split by the platform's limit, for the place of the turn. Returns its number of messages.
 
-        `begun`: rows of messages that the platform shows the beginnings of; they take the first parts over.
+        `begun`: rows of messages that the platform shows the beginnings of; they take the first parts over. `buttons` stand under the last
+        part, and `notify`: the first one notifies the person, where others read it too.
         """
-        chunks = split(clean(text), (self.limits or {}).get(self.claim.platform, LIMIT))
+        limit = (self.limits or {}).get(self.claim.platform, LIMIT)
+        chunks = split(clean(text), limit - MENTION if notify else limit)
         for number, chunk in enumerate(chunks):
             if number < len(begun):
                 self.later(_TAKE_OVER, (chunk, self.claim.fence.step, self.parts, self.now, begun[number]))
             else:
-                await _enqueue(self, self.claim.fence.step, self.parts, chunk, reply_to if number == 0 else None)
+                await _enqueue(
+                    self,
+                    self.claim.fence.step,
+                    self.parts,
+                    chunk,
+                    reply_to if number == 0 else None,
+                    buttons=buttons if number == len(chunks) - 1 else (),
+                    notify=notify and number == 0,
+                )
             self.parts += 1
         self.replied = self.replied or bool(chunks)
         return len(chunks)
 
-    async def say(self, step: int, text: str) -> None:
-        """Put one line of the engine's own into the outbox, at most once per turn and `step`."""
-        await _enqueue(self, step, 0, text, None)
+    async def say(self, step: int, text: str, buttons: Sequence[Button] = ()) -> None:
+        """Put one line of the engine's own into the outbox, at most once per turn and `step`; `buttons` stand under it."""
+        await _enqueue(self, step, 0, text, None, buttons=buttons)
         self.parts += 1
 
     def end(self, events: Sequence[int]) -> None:
@@ -293,10 +316,12 @@ async def end_cancelled(db: Database, claim: Claim, *, now: datetime) -> bool:
     return bool(claim.fence.more)
 
 
-async def _enqueue(step: Step, number: int, part: int, body: str, reply_to: str | None) -> None:
+async def _enqueue(
+    step: Step, number: int, part: int, body: str, reply_to: str | None, *, buttons: Sequence[Button] = (), notify: bool = False
+) -> None:
     step.later(
-        """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, reply_to, created_at)
-           VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (turn_id, step, part) DO NOTHING""",
+        """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, reply_to, created_at, buttons, notify)
+           VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (turn_id, step, part) DO NOTHING""",
         (
             step.claim.agent,
             step.claim.place,
@@ -308,8 +333,15 @@ async def _enqueue(step: Step, number: int, part: int, body: str, reply_to: str 
             body,
             reply_to,
             step.now,
+            buttons_json(buttons),
+            notify,
         ),
     )
+
+
+def buttons_json(buttons: Sequence[Button]) -> Jsonb | None:
+    """Buttons as an outbox row keeps them."""
+    return Jsonb([asdict(button) for button in buttons]) if buttons else None
 
 
 def record_usage(step: Step, purpose: str, model: str, used: Usage) -> None:

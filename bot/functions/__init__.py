@@ -17,7 +17,7 @@ ALL: tuple[Function, ...] = (
     describe(working_context.working_context_append, kind="write", tells=_BOTH, brief="Keep a lasting fact about the person."),
     describe(recall_storage.recall_storage_search, kind="search", small=("query", "page"), brief="Search all earlier messages."),
     describe(archival_storage.archival_storage_insert, kind="write", tells=_BOTH, small=None),
-    describe(timers.set_timer, kind="write", small=("at", "in_minutes")),
+    describe(timers.set_timer, kind="write", small=("asked", "at", "in_minutes")),
     describe(speaking.set_time_zone, kind="write", need="zone", brief="Set their time zone."),
     describe(speaking.set_speaking_leave, kind="write", need="leave", small=None),
     describe(working_context.working_context_replace, kind="write", need="entries", tells=_BOTH),

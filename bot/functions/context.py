@@ -55,6 +55,16 @@ class CallContext:
     """The operator's question for leave to write first; empty: nobody is asked."""
     unfinished: bool = False
     """Set by a function whose result the model must act on, whatever it asked for."""
+    timers: set[int] = field(default_factory=set)
+    """The timers that this turn set."""
+    settled: bool = False
+    """The turn was about timers that are set already: they were listed or cancelled."""
+    replied: bool = False
+    """The turn said something before this step."""
+
+    async def rows(self, statement: str, *parameters: object) -> list[dict[str, Any]]:
+        """The rows of a statement."""
+        return await (await self.connection.execute(statement.encode(), parameters)).fetchall()
 
     @property
     def visibility(self) -> Visibility:

@@ -59,6 +59,19 @@ async def redis(url: str, *, inside: bool) -> Finding:
     return right(f"{where}: version {info.get('redis_version', 'unknown')}")
 
 
+async def timers(db: Database) -> Finding:
+    """Whether every timer could be fired when it last was due."""
+    async with db.bare() as connection:
+        found = [f"t{row['timer_id']}" for row in await (await connection.execute("SELECT * FROM faulty_timers()")).fetchall()]
+    if not found:
+        return right("timers: none is put off by a fault")
+    return wrong(
+        f"timers: {len(found)} could not be fired and are put off ({', '.join(found[:10])})",
+        "The log says why, by their numbers. Their people can move or cancel them (/reminders).",
+        fatal=False,
+    )
+
+
 async def embedding(embedder: Embedder, db: Database) -> Finding:
     """Whether texts become vectors of the length that the database has for this model."""
     try:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 Json = dict[str, object]
 _AGAIN = re.compile(r"answer their last message once more", re.I)
@@ -59,6 +60,9 @@ class View:
     """What the person said in the visible conversation before this turn."""
     spoken: bool = False
     """Whether the assistant has said something that is still visible."""
+    now: datetime = datetime(2026, 1, 1)  # noqa: DTZ001 - a clock on the wall
+    """The time on the person's clock, as the status line says it."""
+    zone_known: bool = True
 
     @property
     def message(self) -> str:
@@ -82,7 +86,16 @@ def view_of(request: Mapping[str, object]) -> View:
     packaged = any(_event(_text(one).partition("\n")[0]) for one in messages if one.get("role") == "user")
     for message in messages:
         view = _after(view, message, packaged)
-    return view
+    return _on_time(view, messages)
+
+
+def _on_time(view: View, messages: Sequence[Json]) -> View:
+    """With what the status line says of the time."""
+    said = [_json(_text(one)) for one in messages if one.get("role") == "user"]
+    status = next((one for one in reversed(said) if one.get("type") == "status"), {})
+    found = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", str(status.get("time") or ""))
+    now = datetime.fromisoformat(found[0]) if found else view.now
+    return replace(view, now=now, zone_known=not str(status.get("time_zone") or "").startswith("unknown"))
 
 
 def _after(view: View, message: Json, packaged: bool) -> View:

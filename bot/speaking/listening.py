@@ -20,6 +20,7 @@ from bot.keeping import consent
 from bot.model.errors import ModelError
 from bot.model.processor import Processor
 from bot.model.replies import Reply
+from bot.speaking import appointments
 from bot.words.answers import yes_or_no
 from bot.words.care import Kind, recognise, speaks_of
 from memory import log as memory_log
@@ -55,6 +56,7 @@ GIVEN = (
 )
 SAID_YES = "The person said yes: you may write to them first now and then. Thank them in a few words."
 SAID_NO = "The person said no: you will not write to them first. Accept it in a few words, and do not ask again."
+AGAIN = "My operator changed when I may write to you first, so your yes no longer counts, and I ask again."
 NO_ZONE = (
     " Their time zone is unknown, and until it is known you cannot write first: ask in which city they live or how late it is there, propose the "
     "zone, and call set_time_zone."
@@ -193,6 +195,7 @@ class Listener:
 
         Under the turn of the message, so that they are given once for it. What waits for its turn is judged there.
         """
+        await appointments.follow_edit(connection, message, before, text, at)
         kinds = {kind for kind in _OF if recognise(text, kind) == "plain" and recognise(before, kind) != "plain"}
         before_too = self._due([before], ())
         due = [number for number in self._due([text], kinds) if self.lines[number].kind in kinds or number not in before_too]
@@ -258,7 +261,7 @@ class Listener:
         if wanted or claim.resumed:
             asks, text = await self._wanted(step, state)
         if not text and await self._leave_is_due(step, state, at_once="leave" in wanted):
-            asks, text = "leave", self.question
+            asks, text = "leave", await self._question(step)
         if not text:
             return []
         await step.say(ASK, text)
@@ -275,9 +278,16 @@ class Listener:
         )
         if contents := [row["content"] for row in await cursor.fetchall()]:
             return "memory", consent.question("memory", contents, state.locale)
+        if proposed := await appointments.proposal(step.connection, step.claim.turn, state, step.now):
+            return "timer", proposed
         row = await self._row(step, step.claim)
         zone = row.get("zone_guess") if row.get("guess_turn") == step.claim.turn else None
         return "zone", consent.question("zone", [zone], state.locale) if zone else ""
+
+    async def _question(self, step: Step) -> str:
+        """The question for leave; to who gave it under stricter rules, with why it comes again."""
+        row = await self._row(step, step.claim)
+        return f"{AGAIN} {self.question}" if row.get("promised") else self.question
 
     async def _leave_is_due(self, step: Step, state: AgentState, *, at_once: bool) -> bool:
         """Whether this turn's end is the moment to ask for leave to write first; never twice, but where they speak of it (`at_once`)."""

@@ -217,6 +217,12 @@ def decide(
     return Outcome((), monologue, "apologise" if nudged else "nudge", NOTICES[echo] if echo else NUDGE)
 
 
+def again(outcome: Outcome, said: Sequence[str]) -> Outcome:
+    """The pass as one that goes on: what it would have said as its reply stays a thought, what it sent stays sent."""
+    thought = "" if said else "\n\n".join(outcome.say)
+    return Outcome(tuple(said), outcome.monologue or thought, "go on")
+
+
 def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, said: Sequence[str], own: str) -> list[Draft]:
     """The rows of one pass: what was said or thought, with its calls, and each call's result right after it.
 

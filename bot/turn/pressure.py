@@ -26,7 +26,7 @@ from memory.main_context import MainContext, package
 from memory.messages import Message
 from memory.tokens import ESTIMATED, MARGIN, encoding_of
 from memory.working_context import Entry, one_line
-from memory.zones import local
+from memory.zones import local, zone_named
 
 WARNING_TOKENS = 60
 """Room that the memory pressure alert itself needs."""
@@ -34,6 +34,7 @@ SMALLEST = 400
 """Characters that are shown at least of a giant message."""
 FIXED_SHARE = 0.75
 """The most that a growing working context makes the fixed part take of the window: a queue must have room to be warned and flushed."""
+UNKNOWN_ZONE = "unknown; the times here are UTC, not theirs"
 LEAST_SHOWN = 500
 """Tokens of the working context that are shown whatever the window."""
 
@@ -198,6 +199,7 @@ class Pressure:
         return package(
             "status",
             time=local(self._clock(), state.tz),
+            time_zone="" if zone_named(state.zone) else UNKNOWN_ZONE,
             place=state.place.label,
             recall_storage=f"{state.recall_total} messages"
             + (f" since {state.since.astimezone(state.tz):%Y-%m-%d}" if state.since else ""),

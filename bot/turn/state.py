@@ -86,6 +86,12 @@ class RunningTurn:
     """What the model may call, the same through the turn."""
     seen_anew: bool = False
     """Its prompt was built again of a memory that had changed."""
+    timers: set[int] = field(default_factory=set)
+    """The timers that it set, for the bot's own line at its end."""
+    settled: bool = False
+    """It dealt with timers in another way."""
+    reminded: bool = False
+    """The agent was told that the person asked for a timer and none is set."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

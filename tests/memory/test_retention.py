@@ -154,7 +154,7 @@ async def test_what_goes_by_its_age_goes_from_the_log_too(db: Database, urls: Ur
     store = reply(
         "Noted.",
         call("archival_storage_insert", content="The zebra Zora lives in Zagreb."),
-        call("set_timer", purpose="feed Zora", in_minutes=1),
+        call("set_timer", purpose="feed Zora", asked="The zebra Zora", in_minutes=1),
     )
     async with dialogue(db, store) as d:
         await d.hear("The zebra Zora lives in Zagreb.")

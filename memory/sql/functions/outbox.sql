@@ -67,8 +67,8 @@ BEGIN
   IF o.id IS NULL OR here.kind = 'direct' THEN RETURN NULL; END IF;
   SELECT * INTO target FROM places WHERE id = direct_of(o.agent_id, o.place_id);
   IF target.id IS NULL THEN RETURN NULL; END IF;
-  INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
-    VALUES (o.agent_id, target.id, target.platform, target.external_id, o.turn_id, -1000 - o.step, o.part, p_note || o.body, p_now)
+  INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons)
+    VALUES (o.agent_id, target.id, target.platform, target.external_id, o.turn_id, -1000 - o.step, o.part, p_note || o.body, p_now, o.buttons)
     ON CONFLICT DO NOTHING RETURNING id INTO made;
   UPDATE timers SET place_id = target.id WHERE agent_id = o.agent_id AND place_id = o.place_id AND due_at IS NOT NULL;
   PERFORM pg_notify('keepsake_outbox', target.platform);

@@ -89,7 +89,9 @@ BEGIN
       WHERE s.message_id = ANY (p_messages) AND s.agent_id = p_agent AND s.role <> 'window' AND s.entry_id IS NOT NULL);
     passages := ARRAY(SELECT unnest(passages) UNION SELECT s.passage_id FROM sources s
       WHERE s.message_id = ANY (p_messages) AND s.agent_id = p_agent AND s.role <> 'window' AND s.passage_id IS NOT NULL);
-    timers := ARRAY(SELECT unnest(timers) UNION SELECT t.id FROM timers t WHERE t.agent_id = p_agent AND t.turn_id = ANY (turns));
+    -- One whose asking message is known goes with that one alone, whatever else was written in its turn.
+    timers := ARRAY(SELECT unnest(timers) UNION SELECT t.id FROM timers t WHERE t.agent_id = p_agent
+      AND (t.message_id = ANY (p_messages) OR (t.message_id IS NULL AND t.turn_id = ANY (turns))));
   END IF;
   LOOP
     size := cardinality(messages) + cardinality(entries) + cardinality(passages) + cardinality(timers);
@@ -202,6 +204,10 @@ BEGIN
       WHERE agent_id = p_agent AND status IN (0, 2) AND cardinality(p_timers) > 0 AND payload->>'timer_id' = ANY (p_timers::text[]) RETURNING id, turn_id)
     UPDATE turns SET cancel_requested = true WHERE state = 'running' AND id IN (SELECT turn_id FROM ended)
       AND NOT EXISTS (SELECT 1 FROM events e WHERE e.turn_id = turns.id AND e.status = 0 AND e.id NOT IN (SELECT id FROM ended));
+  -- The bot's own lines about a timer are known by their buttons.
+  UPDATE outbox SET body = '', buttons = NULL, state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END
+    WHERE agent_id = p_agent AND p_timers <> '{}' AND EXISTS (SELECT FROM jsonb_array_elements(buttons) b WHERE split_part(b->>'line', ' ', 3) = ANY (
+      SELECT 't' || t FROM unnest(p_timers) t));
   DELETE FROM timers WHERE agent_id = p_agent AND id = ANY (p_timers);
   UPDATE speaking SET zone_guess = NULL, guess_turn = NULL WHERE agent_id = p_agent AND guess_turn = ANY (p_turns);
   -- Calls and results leave together, so that no call stays without its result.

@@ -88,7 +88,7 @@ async def test_what_cannot_be_corrected(desk: Opener) -> None:
 
 async def test_a_timer_comes_back(desk: Opener) -> None:
     steps = (
-        reply("Set.", call("set_timer", purpose="water the roses", in_minutes=90)),
+        reply("Set.", call("set_timer", purpose="water the roses", asked="Remind me to water the roses", in_minutes=90)),
         reply("Gone.", call("cancel_timer", timer=1)),
     )
     async with desk(*steps) as one:

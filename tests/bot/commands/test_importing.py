@@ -195,7 +195,9 @@ async def test_what_an_old_export_says_of_a_place_changes_nothing(desk: Opener, 
 
 async def test_somebody_elses_export_does_not_come_in(desk: Opener, db: Database) -> None:
     """Bob's reminders would be said in Ada's direct message."""
-    async with desk(reply("Set.", call("set_timer", purpose="water the roses", in_minutes=600))) as one:
+    async with desk(
+        reply("Set.", call("set_timer", purpose="water the roses", asked="Remind me of the roses", in_minutes=600))
+    ) as one:
         await one.talk.hear("Remind me of the roses in ten hours.")
         data = await exported(one)
         async with db.bare() as connection:

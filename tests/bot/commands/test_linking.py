@@ -286,7 +286,9 @@ async def test_what_waits_on_either_side_is_woken(desk: Opener, db: Database) ->
 
 async def test_unlinking_parts_rows_by_where_they_came_from(desk: Opener, db: Database, urls: Urls) -> None:
     timer = reply(
-        "Set.", call("set_timer", purpose="tune the cello", in_minutes=600), call("recall_storage_search", query="cello")
+        "Set.",
+        call("set_timer", purpose="tune the cello", asked="Remind me to tune it", in_minutes=600),
+        call("recall_storage_search", query="cello"),
     )
     async with both(desk, timer, DONE, DONE, DONE) as (one, discord, slack):
         await slack.hear("Remind me to tune it.")

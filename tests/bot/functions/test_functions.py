@@ -246,7 +246,7 @@ async def test_every_change_is_logged_with_its_reason_and_its_source(db: Databas
 
 async def test_timers_are_set_listed_and_cancelled_in_local_time(db: Database) -> None:
     async with dialogue(db) as d:
-        [answer] = await told(d, call("set_timer", purpose="call mum", in_minutes=10, request_heartbeat=True))
+        [answer] = await told(d, call("set_timer", purpose="call mum", asked="go on", in_minutes=10, request_heartbeat=True))
         assert answer.startswith("Timer ")
         number = int(answer.split()[1])
         [listed] = await told(d, call("list_timers"))
@@ -259,19 +259,30 @@ async def test_timers_are_set_listed_and_cancelled_in_local_time(db: Database) -
 @pytest.mark.parametrize(
     ("arguments", "told_"),
     [
-        ({"purpose": "x"}, "either at or in_minutes"),
+        ({"purpose": "x"}, "Give at or in_minutes"),
         ({"purpose": "x", "at": "2020-01-01T00:00"}, "must lie ahead"),
-        ({"purpose": "x", "at": "tomorrow"}, "is no time"),
+        ({"purpose": "x", "at": "sometime"}, "is no time"),
         ({"purpose": "x", "at": "9999-12-31T00:00"}, "must lie ahead"),
+        ({"purpose": "x", "at": "2026-13-31T00:00"}, "month must be"),
+        ({"purpose": "x", "at": "2026-12-01T08:00", "in_minutes": 5}, "different times"),
+        ({"purpose": "x", "in_minutes": 5, "every": "FREQ=SECONDLY"}, "no recurrence"),
         ({"purpose": " ", "in_minutes": 5}, "what the timer is for"),
-        ({"purpose": "x", "in_minutes": 5, "at": "2026-12-24T08:00"}, "either at or in_minutes"),
         ({"purpose": "x", "in_minutes": 10**12}, "must lie ahead"),
     ],
 )
 async def test_an_impossible_timer_is_refused(db: Database, arguments: dict[str, object], told_: str) -> None:
     async with dialogue(db) as d:
-        [answer] = await told(d, call("set_timer", **arguments))
+        d.person = replace(d.person, timezone="Europe/Berlin")
+        [answer] = await told(d, call("set_timer", **{"asked": "go on", **arguments}))
         assert told_ in answer
+
+
+async def test_words_that_the_person_did_not_write_ask_for_nothing(db: Database) -> None:
+    async with dialogue(
+        db, reply(None, call("set_timer", purpose="x", in_minutes=5, asked="remind me of x", request_heartbeat=True)), reply("ok")
+    ) as d:
+        await d.hear("Hello")
+        assert "did not write that" in results(d.model.requests[-1])[-1]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +297,8 @@ async def test_an_impossible_timer_is_refused(db: Database, arguments: dict[str,
 )
 async def test_a_time_is_taken_as_models_write_it(db: Database, arguments: dict[str, object]) -> None:
     async with dialogue(db) as d:
-        [answer] = await told(d, call("set_timer", purpose="tea", **arguments))
+        d.person = replace(d.person, timezone="Europe/London")
+        [answer] = await told(d, call("set_timer", purpose="tea", asked="go on", **arguments))
         assert "2026-11-30 09:31" in answer
         assert await d.rows("SELECT purpose FROM timers WHERE due_at IS NOT NULL AND kind = 'reminder'") == [{"purpose": "tea"}]
 
@@ -337,7 +349,7 @@ def test_a_small_model_is_offered_fewer_functions_with_fewer_arguments() -> None
         assert set(function.takes.parameters.get("required", [])) <= set(small)  # type: ignore[call-overload]
     timer = next(function.small for function in ALL if function.schema.name == "set_timer")
     assert timer is not None
-    assert set(timer.parameters["properties"]) == {"purpose", "at", "in_minutes"}  # type: ignore[call-overload]
+    assert set(timer.parameters["properties"]) == {"purpose", "asked", "at", "in_minutes"}  # type: ignore[call-overload]
 
 
 async def test_functions_are_offered_when_they_can_be_of_use(db: Database) -> None:
@@ -363,7 +375,7 @@ async def test_functions_are_offered_when_they_can_be_of_use(db: Database) -> No
         }
         first = await offered_now(
             reply(None, call("working_context_append", section="profile", content="Ada is a baker.", request_heartbeat=True)),
-            reply("A baker!", call("set_timer", purpose="bread", in_minutes=900)),
+            reply("A baker!", call("set_timer", purpose="bread", asked="Hello", in_minutes=900)),
         )
         assert first == always
         entries = {"working_context_replace", "working_context_remove"}

@@ -322,7 +322,13 @@ async def test_tags_purposes_and_reasons_are_looked_at_like_the_text(db: Databas
         call("archival_storage_insert", content="Sees Dr Weiss on Mondays.", tags=["epilepsy"]),
         call("archival_storage_insert", content="The door of the house.", tags=["pin 4711", "pin: 4711"]),
         call("set_timer", purpose="Take the pills for your epilepsy", in_minutes=10),
-        call("set_timer", purpose="Take the tablets", in_minutes=10, reason="They have epilepsy."),
+        call(
+            "set_timer",
+            purpose="Take the tablets",
+            asked="Remind me of my tablets in ten minutes",
+            in_minutes=10,
+            reason="They have epilepsy.",
+        ),
     )
     async with dialogue(db, reply(None, *calls), TALK, settings=ASKING) as d:
         said = await d.hear("I see Dr Weiss on Mondays. Remind me of my tablets in ten minutes.")

@@ -279,7 +279,7 @@ async def test_an_exchange_that_is_over_shows_what_was_said_after_its_results(db
 
 
 async def test_a_due_timer_tells_the_agent_its_purpose(db: Database) -> None:
-    timer = call("set_timer", purpose="remind Ada of the dentist", in_minutes=1)
+    timer = call("set_timer", purpose="remind Ada of the dentist", asked="remind me of the dentist", in_minutes=1)
     async with dialogue(db, reply("Set.", timer), reply(None, call("send_message", text="Dentist!"))) as d:
         await d.hear("remind me of the dentist")
         assert await fire_due(db, d.at + timedelta(minutes=2)) == 1
