@@ -111,3 +111,15 @@ class TryAgainLater(Exception):
         super().__init__(reason)
         self.reason = reason
         self.seconds = seconds
+
+
+class Setback(Exception):
+    """What the queue is told of a turn that has to be run again, instead of the error itself, whose text it would log.
+
+    `times`: how often this turn has failed before in this process; `seconds` as in `TryAgainLater`.
+    """
+
+    def __init__(self, reason: str, times: int, seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.times = times
+        self.seconds = seconds
