@@ -40,11 +40,16 @@ class Pool(AsyncConnectionPool[Any]):
 
     async def getconn(self, timeout: float | None = None) -> AsyncConnection[Any]:
         """As psycopg's."""
-        connection: AsyncConnection[Any] = await super().getconn(timeout)
-        while await _closed_by_the_server(connection):
-            await self.putconn(connection)
-            connection = await super().getconn(timeout)
-        return connection
+        while True:
+            connection: AsyncConnection[Any] = await super().getconn(timeout)
+            closed = True
+            try:
+                closed = await _closed_by_the_server(connection)
+            finally:  # also when this is cancelled meanwhile
+                if closed:
+                    await self.putconn(connection)
+            if not closed:
+                return connection
 
 
 async def _look_again(pool: AsyncConnectionPool[Any]) -> None:
