@@ -7,4 +7,4 @@ down_revision = "0100"
 
 
 def upgrade() -> None:
-    run("0101/shown.sql", "0101/withheld.sql", "0101/decided.sql", "0101/forgetting.sql")
+    run("0101/shown.sql", "0101/withheld.sql", "0101/decided.sql", "0101/forgetting.sql", "0101/living.sql")
