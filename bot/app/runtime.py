@@ -70,7 +70,7 @@ def engine_settings(chosen: EngineSection, *, inside: bool = False) -> EngineSet
         shutdown_grace=chosen.shutdown_grace,
         apology=APOLOGY,
     )
-    return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=2.0) if inside else settings
+    return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=1.0) if inside else settings
 
 
 class Runtime:
@@ -161,7 +161,7 @@ class Runtime:
                 )
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
-                background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
+                background.append(group.create_task(Upkeep(services.db, self._queue, settings, now=now).run(), name="upkeep"))
                 kept = Retention(
                     services.db,
                     services.cache,
@@ -173,7 +173,7 @@ class Runtime:
                 background.append(group.create_task(kept.run(), name="retention"))
             if "adapters" in only:
                 for adapter in self._adapters:
-                    senders.append(OutboxSender(services.db, adapter, settings, now=now, outbound=self._outbound))
+                    senders.append(self._sender(adapter))
                     background.append(group.create_task(senders[-1].run(), name=f"sender {adapter.platform}"))
                     intake.append(group.create_task(adapter.run(self.reception), name=f"adapter {adapter.platform}"))
             await _until(stop, intake)
@@ -182,6 +182,10 @@ class Runtime:
             for sender in senders:
                 await _last_round(sender)
             await _cancelled(background)
+
+    def _sender(self, adapter: Adapter) -> OutboxSender:
+        number = self._queue.number
+        return OutboxSender(self._services.db, adapter, self._settings, now=now, outbound=self._outbound, number=number)
 
     async def _small(self, stop: asyncio.Event) -> bool:
         """Whether the chat model is small; at its first start it is tried, until told to stop."""
@@ -292,12 +296,12 @@ async def assembled(
     burst: timedelta | None = None,
     say: Callable[[str], None] = log.info,
 ) -> AsyncIterator[Runtime]:
-    """The runtime on opened services. With the data folder to ourselves, jobs that a killed process left are free at once, and what
-    it was sending is looked up at once."""
+    """The runtime on opened services. Jobs that killed processes left are free at once; with the data folder to ourselves, what they were
+    sending is looked up at once too."""
     chosen = settings or engine_settings(services.loaded.config.engine, inside=services.at.inside)
     async with Queue(services.at.database, chosen, now=now) as queue:
+        await Upkeep(services.db, queue, now=now).reap(at_once=True)
         if services.at.alone:
-            await Upkeep(services.db, queue, replace(chosen, stalled=0.0)).reap()
             async with services.db.bare() as connection:
                 await connection.execute("SELECT doubt_sending(%s)", (now(),))
         yield Runtime(services, queue, adapters, burst=burst, say=say)

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 KEY_FILE = "erasure.key"
-WATCH_EVERY = 5.0
+WATCH_EVERY = 2.0
 """Seconds between two looks at the servers inside."""
 
 

@@ -63,8 +63,10 @@ class OutboxSender:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         outbound: Senders | None = None,
+        number: int | None = None,
     ) -> None:
-        self._db, self._adapter, self._now = db, adapter, now
+        """`number`: that of the process. Without one nobody knows when it is dead, and what it was sending is doubtful only after a while."""
+        self._db, self._adapter, self._now, self._number = db, adapter, now, number
         self._settings = settings
         self._outbound = outbound or Senders()
         self._sending: set[asyncio.Task[None]] = set()
@@ -77,7 +79,7 @@ class OutboxSender:
         self._look = self._outbound.serve(self._adapter.platform, self._adapter.channels)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(listen(self._db.url, "keepsake_outbox", self._heard))
+                group.create_task(listen(self._db.url, "keepsake_outbox", self._heard, number=self._number))
                 group.create_task(forever(f"sending on {self._adapter.platform}", self._round, every=0.0))
         finally:
             self._outbound.leave(self._look)
@@ -104,7 +106,8 @@ class OutboxSender:
         doubtful = now - timedelta(seconds=self._settings.doubtful_after)
         try:
             rows = await self._db.once(
-                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s)", (platform, channels, most, now, doubtful, STOPPED)
+                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s, %s)",
+                (platform, channels, most, now, doubtful, STOPPED, self._number),
             )
         except OperationalError:
             # The answer may be lost and the rows taken, for nobody.

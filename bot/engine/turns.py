@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.base import Button
 from adapters.text import split
-from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait
+from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait, as_said
 from bot.engine.settings import EngineSettings
 from bot.engine.signals import Senders
 from memory import spending
@@ -65,7 +65,7 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
             waiting = await connection.execute(_EVENTS, (taken["turn_id"],))
         turn = await turns.fetchone()
         assert turn is not None
-        events = tuple(Event(**row) for row in await waiting.fetchall())
+        events = as_said([Event(**row) for row in await waiting.fetchall()])
     return Claim(
         agent=agent,
         epoch=taken["epoch"],
@@ -235,7 +235,7 @@ async def refresh(db: Database, claim: Claim) -> Claim:
             "SELECT v.*, t.step, t.cancel_requested FROM versions(%s) v, turns t WHERE t.id = %s", (claim.agent, claim.turn)
         )
         row = await cursor.fetchone()
-        events = tuple(Event(**each) for each in await (await connection.execute(_EVENTS, (claim.turn,))).fetchall())
+        events = as_said([Event(**each) for each in await (await connection.execute(_EVENTS, (claim.turn,))).fetchall()])
     if row is None or row["epoch"] != fence.epoch or row["step"] != fence.step or row["version"] < fence.version:
         raise StaleTurn
     if row["cancel_requested"] or not events:

@@ -130,6 +130,14 @@ class RunningBot:
     async def until_ready(self) -> None:
         await until(self.ready, timeout=40)
 
+    async def down(self) -> list[str]:
+        """The services that it says it does not reach; that it gives no answer, if so."""
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self.port}/metrics") as response:
+                return re.findall(r'^keepsake_up{service="(\w+)"} 0', await response.text(), re.MULTILINE)
+        except aiohttp.ClientError as error:
+            return [type(error).__name__]
+
     async def counted(self, reason: str, *, above: int = -1) -> int:
         """How often a reason code came up; 0 when that is not more than `above`."""
         async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self.port}/metrics") as response:

@@ -7,4 +7,11 @@ down_revision = "0100"
 
 
 def upgrade() -> None:
-    run("0101/shown.sql", "0101/withheld.sql", "0101/decided.sql", "0101/forgetting.sql", "0101/appointments.sql")
+    run(
+        "0101/shown.sql",
+        "0101/withheld.sql",
+        "0101/decided.sql",
+        "0101/forgetting.sql",
+        "0101/appointments.sql",
+        "0101/living.sql",
+    )

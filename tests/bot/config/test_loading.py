@@ -98,6 +98,7 @@ EXAMPLES = {
     "discord.join_channels": "55,66",
     "discord.login_events": "True",
     "discord.sharded": "True",
+    "discord.shards": "0-1/4",
     "discord.silence": "30",
     "discord.restart_cap": "5",
     "discord.api_base": "https://discord.example.org/api/v10",
