@@ -359,7 +359,7 @@ async def test_functions_are_offered_when_they_can_be_of_use(db: Database) -> No
         async def offered_now(*answers: Step, **options: Any) -> set[str]:
             d.model.add(*answers)
             before = len(d.model.requests)
-            await d.hear("Hello", **options)
+            await d.hear("Hello, I am Ada the baker, with a long story of my bakery", **options)
             made = [set(request.functions) for request in d.model.requests[before:]]
             assert all(each == made[0] for each in made), "the same through the passes of a turn"
             return made[0]
