@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from tests.chaos.stores import Stores, stores_of
 from tests.scenarios.discord_bot import Bot, bot_on, echo
 from tests.servers.discord import DiscordServer
 from tests.servers.model import ScriptedModel
@@ -13,6 +16,11 @@ from tests.waiting import until
 def beside(bot: Bot, shards: str) -> Bot:
     """Another process on the same data folder."""
     return Bot(bot.model, bot.data, {**bot.settings, "KEEPSAKE__DISCORD__SHARDS": shards}, server=bot.server)
+
+
+async def _both(stores: Stores, marks: str) -> bool:
+    """Each process notes for itself up to where it heard: after a long absence of one, the other's mark lies behind its gap."""
+    return await stores.one(marks) == 2
 
 
 @pytest.mark.timeout(240)
@@ -42,5 +50,8 @@ async def test_two_gateways_hear_their_shards_and_what_one_misses_is_caught_up_b
                 answer = await server.wait_for_message(there, after=missed, timeout=40)
                 assert answer.content == "re: is anybody there?"
                 assert [message.content for message in server.messages(there, server.bot)] == ["re: hello", answer.content]
+                stores = await asyncio.to_thread(stores_of, first.data)
+                marks = "SELECT count(*) FROM heard WHERE platform IN ('discord 0/2', 'discord 1/2')"
+                await until(lambda: _both(stores, marks), timeout=30)
             finally:
                 assert await second.stop() == 0, second.lines

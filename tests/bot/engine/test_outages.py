@@ -121,13 +121,15 @@ async def test_others_are_answered_after_an_outage_while_a_long_turn_goes_on(eng
     turn = Turns(engine, [think])
     engine.settings = replace(QUICK, shutdown_grace=600.0)
     async with working(engine, turn):
-        await engine.say("first")
-        await until(lambda: turn.seen)
-        await outage.begin()
-        await outage.end()
-        await engine.say_until_taken("from the same")
-        await engine.say("second", user="bob")
-        await until(lambda: len(turn.seen) == 2)
-        thinking.set()
+        try:
+            await engine.say("first")
+            await until(lambda: turn.seen)
+            await outage.begin()
+            await outage.end()
+            await engine.say_until_taken("from the same")
+            await engine.say("second", user="bob")
+            await until(lambda: len(turn.seen) == 2)
+        finally:
+            thinking.set()
         await until(engine.at_rest)
     assert turn.seen == [["first"], ["second"], ["from the same"]]
