@@ -74,6 +74,8 @@ async def terminal(data: Path, user: str = "ada", **more: str) -> AsyncIterator[
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         limit=2**22,
+        # As a terminal starts it, also where the tests themselves were told to ignore a hangup (nohup).
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     try:
         yield Terminal(process)
