@@ -18,7 +18,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.engine.settings import EngineSettings
+from bot.app.runtime import engine_settings
+from bot.config.sections import EngineSection
 from tests.chaos import figures
 from tests.chaos.auditor import Finding, audit
 from tests.chaos.brain import Brain
@@ -149,7 +150,7 @@ class _Overload:
 
     async def _flood(self) -> tuple[list[Said], list[Said]]:
         """What a few say calmly while the last one says a great deal at once, and that."""
-        coalesced = EngineSettings().coalesce
+        coalesced = engine_settings(EngineSection()).coalesce
         seconds = FLOOD * TAKES
         flooder, *others = reversed(self._people)
         flood = [self._say(flooder) for _ in range(FLOOD * coalesced)]
