@@ -187,7 +187,7 @@ async def test_the_operators_day(data: Path) -> None:
     assert code == 0, err
     assert "Name: Ada" in out
     assert "operator: memory view" in out
-    assert "before the bot's eyes" in out
+    assert "always in view" in out
 
     code, out, err = await run(data, "memory", "view", "nobody")
     assert code == 2
