@@ -29,7 +29,7 @@ from bot.commands.context import Parts
 from bot.config.findings import Finding, StartError, wrong
 from bot.config.loading import Loaded
 from bot.embedded import EmbeddedError
-from bot.engine.loops import patiently
+from bot.engine.loops import insist
 from bot.engine.queue import Queue
 from bot.health import Health
 from bot.operations import doctor, endpoint
@@ -213,7 +213,7 @@ async def settled(db: Database, person: Person, channel: str, *, seconds: float,
         async with db.agent(agent, everything=True) as connection:
             return bool(await value(connection, _UNSETTLED, where))
 
-    while await patiently(waiting, max(0.0, until - time.monotonic())):
+    while await insist("waiting for an answer", waiting, within=max(0.0, until - time.monotonic())):
         if time.monotonic() >= until:
             return False
         await asyncio.sleep(every)

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 import psycopg
-from psycopg_pool import PoolTimeout
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -74,15 +73,3 @@ async def ended(tasks: Collection[asyncio.Task[None]], *, patience: float) -> No
         for task in pending:
             task.cancel()
         timeout = 1.0
-
-
-async def patiently(act: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Do something again while the database is away, at most so long."""
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            return await act()
-        except (psycopg.OperationalError, PoolTimeout):
-            if time.monotonic() >= until:
-                raise
-            await asyncio.sleep(0.3)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from adapters.base import Answer, Changed, Incoming, Newest, Person, PlaceOf
-from bot.engine.loops import patiently
+from bot.engine.loops import insist
 from memory.db import Database
 from memory.sanitise import clean
 
@@ -45,11 +45,11 @@ class Reception:
 
     async def receive(self, incoming: Incoming) -> bool:
         """Take an event in; durable when this returns. True when it was new."""
-        return await patiently(lambda: self._accept(incoming), PATIENCE)
+        return await insist("taking an event in", lambda: self._accept(incoming), within=PATIENCE)
 
     async def changed(self, changed: Changed) -> None:
         """Follow an edit or a deletion."""
-        await patiently(lambda: self._follow(changed), PATIENCE)
+        await insist("following a change", lambda: self._follow(changed), within=PATIENCE)
 
     async def workspace_gone(self, platform: str, realm: str, workspace: str, *, gone: bool) -> None:
         """Begin the time after which what came from a workspace is erased, or end it."""
@@ -109,7 +109,7 @@ class Reception:
         return bool(row["wants"])
 
     async def _ask(self, statement: str, *parameters: object) -> list[dict[str, Any]]:
-        return await patiently(lambda: self._db.once(statement, parameters), PATIENCE)
+        return await insist("answering an adapter", lambda: self._db.once(statement, parameters), within=PATIENCE)
 
 
 def _named(person: Person) -> tuple[str, str, str]:
