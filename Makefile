@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DATA ?= data
-BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput search footprint erasure timers openers
+BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput search footprint erasure timers openers tasks
 # Measured with the whole bot as a process, against a platform's local server: the round trip, and a soak of 2,000 people.
 PROCESSES ?= measure_discord measure_slack soak_discord
 # What the long chaos run does on each platform: `make soak SOAK="--minutes 60 --faults 0"` watches the memory for an hour.

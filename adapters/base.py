@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
@@ -57,6 +57,7 @@ class Quote:
     """Words of somebody else that came along with a message; data, never the person's own words.
 
     `origin` is `channel/message` in the platform's ids: where they are found again when they are edited or deleted; empty: unknown.
+    `at`: when they were said (aware), where the platform tells; what somebody said before they were erased is not quoted again.
     """
 
     author_id: str
@@ -64,6 +65,7 @@ class Quote:
     text: str
     kind: Literal["reply", "forward", "context", "starter"]
     origin: str = ""
+    at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +97,25 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
+class Button:
+    """Runs the command `line` when it is pressed, for the person it was made for alone.
+
+    `ask`: what is asked for first, and then appended to the line (empty: nothing).
+    """
+
+    label: str
+    line: str
+    style: Literal["plain", "good", "danger"] = "plain"
+    ask: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outgoing:
     """One part of a reply. `outbox_id` identifies it for ever, so that a doubtful send can be looked up.
 
     `streamed`: the text grows or has grown by edits, so it does not identify the message. `workspace`: the place's guild or team, empty
-    where it is not known or there is none.
+    where it is not known or there is none. `mention`: the id of the one user whom the message notifies, whatever its text says.
+    `buttons` stand under it and serve only the person of the author id `made_for`.
     """
 
     outbox_id: int
@@ -108,6 +124,9 @@ class Outgoing:
     reply_to: str | None = None
     streamed: bool = False
     workspace: str = ""
+    mention: str = ""
+    buttons: tuple[Button, ...] = ()
+    made_for: str = ""
 
 
 class Undeliverable(Exception):
@@ -124,19 +143,6 @@ class TryLater(Exception):
     def __init__(self, seconds: float) -> None:
         super().__init__(f"asked to wait {seconds:g} s")
         self.seconds = seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """Runs the command `line` when it is pressed, for the person it was made for alone.
-
-    `ask`: what is asked for first, and then appended to the line (empty: nothing).
-    """
-
-    label: str
-    line: str
-    style: Literal["plain", "good", "danger"] = "plain"
-    ask: str = ""
 
 
 @dataclass(frozen=True, slots=True)

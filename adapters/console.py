@@ -249,7 +249,8 @@ class ConsoleAdapter:
     async def send(self, outgoing: Outgoing) -> str:
         """Print a reply. Raises TryLater when nobody reads any more: it is printed at the next start."""
         try:
-            self._print(outgoing.text if self._lines is not None else f"{self._name}: {outgoing.text}")
+            text = "\n".join([outgoing.text, *(f"    {button.label}: {button.line}" for button in outgoing.buttons)])
+            self._print(text if self._lines is not None else f"{self._name}: {text}")
         except (OSError, ValueError) as error:
             self._left.set()
             # Due again as soon as somebody looks: the next start takes this place over and must not wait.

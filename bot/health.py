@@ -6,11 +6,14 @@ A reason code is a short constant such as `accepted` or `duplicate`; nothing her
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
+TIMERS = "timers"
+OVERDUE = timedelta(seconds=60)
+"""After how long without a good look for due timers a process is not ready."""
 Check = Callable[[], Awaitable[None]]
 """Raises when a service does not answer."""
 
@@ -31,8 +34,13 @@ class Health:
         self.registry = CollectorRegistry()
         self._reasons = Counter("keepsake_reasons", "What was done or not done, by reason.", ["reason"], registry=self.registry)
         self._up = Gauge("keepsake_up", "Whether a service worked when it was last used.", ["service"], registry=self.registry)
+        self._put_off = Gauge(
+            "keepsake_timers_put_off", "Timers that could not be fired when they were due.", registry=self.registry
+        )
         self._counts: dict[str, int] = {}
         self.services: dict[str, Service] = {}
+        self.put_off = 0
+        """Timers that could not be fired when they last were due."""
 
     def count(self, reason: str) -> None:
         """One more of a reason code."""
@@ -51,6 +59,20 @@ class Health:
     def failed(self, service: str, error: BaseException | str, now: datetime) -> None:
         """A service did not; only the error's class is kept."""
         self._note(service, Service(False, error if isinstance(error, str) else type(error).__name__, now))
+
+    def timers(self, at: datetime, error: BaseException | None, put_off: int) -> None:
+        """How a look for due timers went, and how many are put off by a fault of theirs."""
+        if error is None:
+            self.worked(TIMERS, at)
+        else:
+            self.failed(TIMERS, error, at)
+        self.put_off = put_off
+        self._put_off.set(put_off)
+
+    def timely(self, now: datetime) -> bool:
+        """Whether due timers are looked at, as far as this process does that."""
+        timers = self.services.get(TIMERS)
+        return timers is None or (timers.well and now - timers.since <= OVERDUE)
 
     def _note(self, service: str, state: Service) -> None:
         self.services[service] = state
@@ -81,7 +103,8 @@ def serving(health: Health, bind: str, ready: Callable[[], Awaitable[bool]]) -> 
 
     async def readiness(_: web.Request) -> web.Response:
         well = await ready()
-        return web.Response(text="ready\n" if well else "not ready\n", status=200 if well else 503)
+        faulty = f"timers put off by a fault: {health.put_off}\n" if health.put_off else ""
+        return web.Response(text=("ready\n" if well else "not ready\n") + faulty, status=200 if well else 503)
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(health.registry), content_type="text/plain", charset="utf-8")

@@ -18,7 +18,7 @@ from memory.messages import Message
 from memory.places import Place, Visibility, strictest
 from memory.working_context import Entry
 
-FORMAT = 2
+FORMAT = 3
 """Raised when the cached form changes, so that an upgraded process never reads an older one's entries."""
 
 
@@ -46,7 +46,16 @@ class AgentState:
     """Nothing new is remembered: what is said stays in the running conversation alone."""
     noticed: bool = True
     """The notice of the first contact went out."""
+    hosts: str = ""
+    """Where the person was last told that their words go."""
     locale: str = ""
+    entries_shown: int | None = None
+    """The newest entry (its id) that the prompt's beginning shows; the status tells of later ones. None: not said yet."""
+
+    @property
+    def later_entries(self) -> tuple[Entry, ...]:
+        """The entries that came since the prompt's beginning was last written."""
+        return () if self.entries_shown is None else tuple(e for e in self.entries if e.id > self.entries_shown)
 
     @property
     def unkept(self) -> bool:
@@ -54,9 +63,22 @@ class AgentState:
         return self.paused or any(message.passing for message in self.queue)
 
     @property
+    def shown(self) -> AgentState:
+        """As models see it: without the words that a content filter refuses."""
+        return replace(
+            self, queue=tuple(m.shown for m in self.queue), entries=tuple(entry for entry in self.entries if not entry.withheld)
+        )
+
+    @property
     def tz(self) -> tzinfo:
         """The person's time zone; UTC until it is known or when its name is not."""
         return zone_of(self.zone)
+
+    @property
+    def person(self) -> str:
+        """What the person is called here, as they wrote last; empty where nothing of theirs is in the queue."""
+        own = (message.author_name for message in reversed(self.queue) if message.role == "user" and message.kind == "message")
+        return next((name for name in own if name), "")
 
     @property
     def slot0(self) -> str:
@@ -91,7 +113,9 @@ class AgentState:
             "tags": list(self.tags),
             "paused": self.paused,
             "noticed": self.noticed,
+            "hosts": self.hosts,
             "locale": self.locale,
+            "entries_shown": self.entries_shown,
             "since": self.since and self.since.isoformat(),
             "queue": [m.to_json() for m in self.queue],
             "entries": [e.to_json() for e in self.entries],
@@ -121,32 +145,34 @@ def zone_of(name: str) -> tzinfo:
         return UTC
 
 
-def key(agent: int, conversation: int, version: int, policy_version: int) -> str:
-    """The cache key; it names every version that the state depends on."""
-    return f"keepsake:{agent}:{conversation}:{version}:{policy_version}:{FORMAT}"
+def key(agent: int, conversation: int) -> str:
+    """The cache key: one state a conversation, so that no older one with words that are forgotten stays behind."""
+    return f"keepsake:{agent}:{conversation}"
 
 
 async def load(
     db: Database, cache: Cache, *, agent: int, conversation: int, place: int, version: int, policy_version: int
 ) -> AgentState:
     """The state at a version; the caller read the versions and refuses to commit when they have moved on."""
-    cached = await cache.get(key(agent, conversation, version, policy_version))
-    if cached is not None:
-        return AgentState.from_json(cached)
+    cached = await cache.get(key(agent, conversation))
+    if cached is not None and cached.get("stands_on") == [version, policy_version, FORMAT]:
+        return AgentState.from_json(cached["state"])
     async with db.agent(agent, place) as connection:
         return await _read(connection, agent, conversation)
 
 
 async def store(cache: Cache, state: AgentState, version: int, policy_version: int) -> None:
-    """Put the state in the cache for the agent's next turn."""
-    await cache.put(key(state.agent, state.conversation, version, policy_version), state.to_json())
+    """Put the state in the cache for the agent's next turn, with every version that it depends on, in the place of the one before."""
+    await cache.put(
+        key(state.agent, state.conversation), {"stands_on": [version, policy_version, FORMAT], "state": state.to_json()}
+    )
 
 
 async def _read(connection: Connection, agent: int, conversation: int) -> AgentState:
     cursor = await connection.execute(
         """SELECT c.summary, c.summary_visibility, c.summary_tail, c.pending_from, c.fifo_start, c.warned, coalesce(a.timezone, '') AS zone,
-             a.paused, a.noticed_at IS NOT NULL AS noticed, coalesce(a.locale, '') AS locale,
-             p.id, p.platform, p.realm, p.workspace, p.external_id, p.kind, p.name,
+             a.paused, a.noticed_at IS NOT NULL AS noticed, a.noticed_hosts AS hosts, coalesce(a.locale, '') AS locale,
+             c.entries_shown, p.id, p.platform, p.realm, p.workspace, p.external_id, p.kind, p.name,
              (SELECT count(*) FROM messages WHERE searchable) AS recall_total,
              (SELECT min(created_at) FROM messages WHERE searchable) AS since,
              (SELECT count(*) FROM passages) AS archival_total,
@@ -178,5 +204,7 @@ async def _read(connection: Connection, agent: int, conversation: int) -> AgentS
         since=row["since"],
         paused=row["paused"],
         noticed=row["noticed"],
+        hosts=row["hosts"],
         locale=row["locale"],
+        entries_shown=row["entries_shown"],
     )

@@ -1,7 +1,7 @@
-"""Redis, which holds only what may vanish: rendered-ready state under a key that names every version it was made from.
+"""Redis, which holds only what may vanish: one state a conversation, which names every version it was made from.
 
-A stale entry can never be used, because its key is never asked for again; a lost one costs a query. Every fault of Redis is a miss,
-logged once until it works again.
+A stale entry can never be used, because it is compared with the versions that the database has; a lost one costs a query. Every fault of
+Redis is a miss, logged once until it works again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, cast
 
 from redis.asyncio import Redis
@@ -75,7 +75,8 @@ class Cache:
     async def forget(self, agent: int, *, hold: int = HOLD) -> int:
         """Delete every key of an agent and let nothing be stored for `hold` seconds; returns how many there were.
 
-        Call it after the commit that forgets. Raises RedisError when it cannot be known.
+        Call it before the commit that forgets: nothing is stored meanwhile, so nothing stays behind if the process dies in between.
+        Raises RedisError when it cannot be known.
         """
         if self._redis is None:
             return 0
@@ -84,7 +85,8 @@ class Cache:
         return int(await self._redis.delete(*keys)) if keys else 0
 
     async def empty(self) -> None:
-        """Delete everything of every agent: a restored database counts its versions anew. Raises RedisError."""
+        """Delete everything of every agent: a restored database counts its versions anew, and a process that died may have left something
+        that was forgotten. Raises RedisError."""
         if self._redis is not None:
             keys = [key async for key in self._redis.scan_iter(match="keepsake:*", count=1000)]
             for start in range(0, len(keys), 1000):
@@ -93,6 +95,20 @@ class Cache:
     async def left(self, agent: int) -> int:
         """How many keys of an agent there are. Raises RedisError when that cannot be known."""
         return len(await self._keys(agent))
+
+    async def holding(self, words: Sequence[str], agents: Sequence[int] | None) -> int:
+        """How many states hold any of these words (in lower case), of some agents or with None of all. Raises RedisError."""
+        if self._redis is None:
+            return 0
+        matches = ["keepsake:*"] if agents is None else [f"keepsake:{agent}:*" for agent in agents]
+        found = 0
+        for match in matches:
+            async for key in self._redis.scan_iter(match=match, count=1000):
+                raw = await self._redis.get(key)
+                # As Python writes JSON: beyond ASCII in escapes, so it is read, and written again without.
+                text = "" if raw is None else json.dumps(json.loads(raw), ensure_ascii=False).lower()
+                found += any(word in text for word in words)
+        return found
 
     async def _keys(self, agent: int) -> list[bytes]:
         if self._redis is None:
@@ -103,6 +119,13 @@ class Cache:
         """As `forget`; without Redis what it still holds is never asked for again and vanishes within `LIFETIME`."""
         try:
             await self.forget(agent)
+        except (RedisError, OSError) as error:
+            self._failed(error)
+
+    async def empty_quietly(self) -> None:
+        """As `empty`, at a start: without Redis there is nothing to be used."""
+        try:
+            await self.empty()
         except (RedisError, OSError) as error:
             self._failed(error)
 

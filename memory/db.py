@@ -5,6 +5,7 @@ Every statement on personal rows runs inside `Database.agent`; row-level securit
 
 from __future__ import annotations
 
+import select
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -20,8 +21,55 @@ SEARCH_PATH = "keepsake,procrastinate,public"
 _OPTIONS = f"-c search_path={SEARCH_PATH} -c idle_in_transaction_session_timeout=60s -c synchronous_commit=on"
 
 
+RECONNECT_EVERY = 0.5
+"""Seconds between two attempts to reach a database that is away."""
+
+
 async def _configure(connection: Connection) -> None:
     await connection.set_autocommit(True)
+
+
+class Pool(AsyncConnectionPool[Any]):
+    """A pool that is back as soon as the database is, and gives out no connection that the server has closed.
+
+    psycopg's own doubles its waits up to minutes, and after a crash hands out one broken connection after the other.
+    """
+
+    def __init__(self, conninfo: str, **options: Any) -> None:
+        super().__init__(conninfo, open=False, reconnect_timeout=RECONNECT_EVERY, reconnect_failed=_look_again, **options)
+
+    async def getconn(self, timeout: float | None = None) -> AsyncConnection[Any]:
+        """As psycopg's."""
+        while True:
+            connection: AsyncConnection[Any] = await super().getconn(timeout)
+            closed = True
+            try:
+                closed = await _closed_by_the_server(connection)
+            finally:  # also when this is cancelled meanwhile
+                if closed:
+                    await self.putconn(connection)
+            if not closed:
+                return connection
+
+
+async def _look_again(pool: AsyncConnectionPool[Any]) -> None:
+    """Begin anew instead of giving up until somebody asks."""
+    await pool.check()
+
+
+async def _closed_by_the_server(connection: AsyncConnection[Any]) -> bool:
+    """Nothing comes over an idle connection but its end, so that only one with something to read has to be tried."""
+    if connection.closed:
+        return True
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    if not waiting.poll(0):
+        return False
+    try:
+        await AsyncConnectionPool.check_connection(connection)
+    except OperationalError:
+        return True
+    return False
 
 
 class Database:
@@ -33,12 +81,10 @@ class Database:
     def __init__(self, url: str, *, size: int = 20, timeout: float = 10.0) -> None:
         self.url = url
         self._timeout = timeout
-        # A liveness check per checkout costs a round trip; the worker and the senders survive a broken connection instead.
-        self.pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+        self.pool: AsyncConnectionPool[Connection] = Pool(
             url,
             min_size=2,
             max_size=size,
-            open=False,
             configure=_configure,
             timeout=30.0,
             kwargs={

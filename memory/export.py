@@ -147,13 +147,23 @@ EXPORTED: Mapping[str, tuple[str, ...]] = {
 LEFT_OUT: Mapping[str, str] = {
     "spending.told": "bookkeeping of the budgets",
     "messages.asks": "bookkeeping of the question that waits for a yes or no",
+    "messages.said_to": "names somebody else: to whom the bot said what this person's message brought along",
+    "turns.in_view": "bookkeeping of forgetting: what stood in the prompt",
+    "turns.entries_in_view": "bookkeeping of forgetting: what stood in the prompt",
     "speaking.guess_turn": "bookkeeping of the time zone that waits to be confirmed",
     "speaking.planned": "bookkeeping of the scheduler",
+    "speaking.promised": "the operator's rules at the time of the yes",
+    "timers.message_id": "bookkeeping of edits and deletions; the message is exported",
+    "timers.faults": "bookkeeping of the scheduler",
+    "outbox.buttons": "command lines with the numbers of exported timers",
+    "outbox.notify": "how the message was sent",
     "rezoned": "bookkeeping of the scheduler",
+    "decisions": "what is to be applied again to a restored backup: numbers and times, no words",
     "links": "codes for linking two accounts, for ten minutes",
     "link_tries": "bookkeeping of such codes, for an hour",
     "embeddings": "numbers computed from the exported texts",
     "unembedded": "what still lacks such numbers",
+    "agents.noticed_hosts": "bookkeeping of the notice",
     "agents.next_seq": "bookkeeping of the engine",
     "agents.epoch": "bookkeeping of the engine",
     "agents.version": "bookkeeping of the cache",
@@ -163,6 +173,7 @@ LEFT_OUT: Mapping[str, str] = {
     "conversations.fifo_start": "bookkeeping of the queue manager",
     "conversations.next_position": "bookkeeping of the queue manager",
     "conversations.warned": "bookkeeping of the queue manager",
+    "conversations.entries_shown": "bookkeeping of the queue manager",
     "messages.searchable": "follows from the kind",
     "messages.tsv": "computed from the text",
     "passages.tsv": "computed from the text",
@@ -234,20 +245,26 @@ def as_markdown(tables: Tables, at: datetime, zone: tzinfo) -> str:
     def when(at: datetime | None) -> str:
         return at.astimezone(zone).strftime("%d %b %Y %H:%M") if at else ""
 
-    lines = [f"# What the bot remembers about you, {when(at)}", "", "## Working context", ""]
+    lines = [f"# What the bot remembers about you, {when(at)}", ""]
+    if len(tables["identities"]) > 1:
+        names = ", ".join(f"{row['platform']}:{row['realm']}:{row['user_id']}" for row in tables["identities"])
+        lines += [f"These accounts are linked, and each thing says which platform it came from: {names}.", ""]
+    lines += ["## Working context", ""]
     lines += [
         f"- ({row['section']}) {_line(row['content'])} [w{row['id']}, {when(row['updated_at'])}, {places.get(row['place_id'], 'elsewhere')}]"
         for row in tables["working_context"]
     ] or ["Nothing."]
     lines += ["", "## Archival storage", ""]
     lines += [
-        f"- {_line(row['content'])} [a{row['id']}, {when(row['created_at'])}{_tags(row['tags'])}]" for row in tables["passages"]
+        f"- {_line(row['content'])} [a{row['id']}, {when(row['created_at'])}, {places.get(row['place_id'], 'elsewhere')}{_tags(row['tags'])}]"
+        for row in tables["passages"]
     ] or ["Nothing."]
     lines += ["", "## Documents", ""]
     lines += [f"- {row['name']} ({row['size']} bytes, {when(row['created_at'])})" for row in tables["documents"]] or ["None."]
     lines += ["", "## Timers", ""]
     lines += [
-        f"- {_line(row['purpose'])} ({row['wall_time']:%d %b %Y %H:%M} {row['zone']}{', every ' + row['every'] if row['every'] else ''})"
+        f"- {_line(row['purpose'])} ({row['wall_time']:%d %b %Y %H:%M} {row['zone']}{', every ' + row['every'] if row['every'] else ''}, "
+        f"{places.get(row['place_id'], 'elsewhere')})"
         for row in tables["timers"]
     ] or ["None."]
     lines += ["", "## Summaries", ""]

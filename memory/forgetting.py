@@ -1,36 +1,31 @@
-"""Erasing rows with all that was made of them, in the caller's transaction.
+"""Forgetting: one walk along where texts came from, in the caller's transaction, and the only place where words go (SQL `forget_rows`).
 
-A message takes along its vectors (cascade), what it was the trigger of, the replies to it and the timers set in its turn, the text of its
-event and of the replies sent. Whatever goes takes along the calls and results of its turn and of every turn that fetched or repeats it, and its
-texts in the memory log. A summary that covers it goes back to the last one made without it; what came after is summed up anew at the
-next turn. The caller's transaction sees all of the agent's places, as what was said in one may have been looked up in another.
+Whatever is forgotten, for whatever reason, a message, a number, a period, a place, a person, a message deleted on its platform, what is too
+old, takes along what names it as a strong source, and what was made with it in view and repeats a rare word, name or number of it, copy after
+copy, also in the agents of other people who quoted it. What was made with it in view and repeats nothing is listed for the person. A summary
+that covers it goes back to the last one made without it; what came after is summed up again at the next turn.
 """
 
-import json
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from memory import log
 from memory.agent_state import AgentState
-from memory.db import Connection
-from memory.things import Letter, Thing
-
-REPEATED = 200
-"""Characters of a message's beginning by which its repetitions are found."""
-SHORTEST = 8
-"""Shorter messages (`yes`) stand in too much that has nothing to do with them."""
-MANY = 200
-"""From so many messages on no repetitions are looked for one by one: the calls and results of every later turn go."""
+from memory.db import Connection, value
+from memory.things import Thing, thing
 
 
 @dataclass(slots=True)
 class Gone:
-    """What goes in one forgetting: ids by kind. Things derived from it are added as they are found.
+    """What goes in one forgetting: ids by kind. `derived` adds what came of it.
 
-    `summaries`: those that cover some of it; `conversations`: those that go as a whole, with their summary. `turns`: those that a message
-    of the person's began, with all that they did; `made_in`: those of which only the inner workings go.
+    `conversations` go as a whole, with their summary; `summaries`: those that cover some of it. `turns`: those that a message of the person's
+    began, with all that they did; `made_in`: those of which only the inner workings go. `rare`: the words by which its copies are known.
+    `maybe`: what was made with it in view and repeats nothing of it, which stays.
     """
 
     messages: set[int] = field(default_factory=set)
@@ -42,9 +37,11 @@ class Gone:
     documents: set[int] = field(default_factory=set)
     conversations: set[int] = field(default_factory=set)
     made_in: set[int] = field(default_factory=set)
+    rare: set[str] = field(default_factory=set)
+    maybe: list[Thing] = field(default_factory=list)
 
     @staticmethod
-    def of(things: Iterable[Thing]) -> "Gone":
+    def of(things: Iterable[Thing]) -> Gone:
         """What people named."""
         gone = Gone()
         sets = {"m": gone.messages, "w": gone.entries, "a": gone.passages, "t": gone.timers}
@@ -58,181 +55,58 @@ class Gone:
         return [Thing(letter, number) for letter, numbers in letters for number in sorted(numbers)]  # type: ignore[arg-type]
 
 
-async def with_derived(connection: Connection, kind: str, number: int, turn: int | None) -> Gone:
-    """What goes when a message (m), an entry (w) or a passage (a) is forgotten: it, and what it was the trigger of."""
-    gone = Gone(made_in={turn} if turn is not None else set())
-    {"m": gone.messages, "w": gone.entries, "a": gone.passages}[kind].add(number)
-    return await derived(connection, gone)
-
-
-async def derived(connection: Connection, gone: Gone) -> Gone:
-    """Adds what the messages were the trigger of, the replies to them, the timers of their turns, and the turns in which all of it was made."""
-    asked = list(gone.messages)
-    for row in await _rows(
-        connection,
-        "SELECT entry_id, passage_id, conversation_id FROM sources WHERE message_id = ANY(%s) AND role = 'trigger'",
-        (asked,),
-    ):
-        for column, found in (("entry_id", gone.entries), ("passage_id", gone.passages), ("conversation_id", gone.summaries)):
-            if row[column] is not None:
-                found.add(row[column])
-    # The replies of its turn repeat it; a reply that is forgotten itself leaves the question alone.
-    replies = await _rows(
-        connection,
-        """SELECT r.id FROM messages r WHERE r.role = 'assistant' AND r.kind = 'message' AND r.turn_id IN (
-             SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'user')""",
-        (asked,),
-    )
-    gone.messages |= {row["id"] for row in replies}
-    made_in = await _rows(
-        connection,
-        """SELECT turn_id FROM working_context WHERE id = ANY(%s) UNION SELECT turn_id FROM passages WHERE id = ANY(%s)
-           UNION SELECT turn_id FROM messages WHERE id = ANY(%s)""",
-        (list(gone.entries), list(gone.passages), asked),
-    )
-    gone.made_in |= {row["turn_id"] for row in made_in if row["turn_id"] is not None}
-    begun = await _rows(connection, "SELECT DISTINCT turn_id FROM messages WHERE id = ANY(%s) AND role = 'user'", (asked,))
-    gone.turns |= {row["turn_id"] for row in begun if row["turn_id"] is not None}
-    timers = await _rows(connection, "SELECT id FROM timers WHERE turn_id = ANY(%s)", (list(gone.turns),))
-    gone.timers |= {row["id"] for row in timers}
-    return gone
-
-
-async def perhaps(connection: Connection, gone: Gone) -> list[Thing]:
-    """What else may have come from it: made while one of the messages stood in the visible window or was looked up."""
-    rows = await _rows(
-        connection,
-        """SELECT DISTINCT s.entry_id, s.passage_id, NULL::bigint AS timer_id FROM sources s LEFT JOIN working_context w ON w.id = s.entry_id
-             LEFT JOIN passages p ON p.id = s.passage_id
-           WHERE s.message_id = ANY(%(m)s) AND s.role = 'window' AND (w.id IS NOT NULL OR p.id IS NOT NULL)
-           UNION SELECT w.id, NULL, NULL FROM working_context w JOIN fetched f ON f.turn_id = w.turn_id WHERE f.message_id = ANY(%(m)s)
-           UNION SELECT NULL, p.id, NULL FROM passages p JOIN fetched f ON f.turn_id = p.turn_id WHERE f.message_id = ANY(%(m)s)
-           UNION SELECT NULL, NULL, t.id FROM timers t JOIN fetched f ON f.turn_id = t.turn_id WHERE f.message_id = ANY(%(m)s)""",
-        {"m": list(gone.messages)},
-    )
-    letters: tuple[tuple[Letter, str], ...] = (("w", "entry_id"), ("a", "passage_id"), ("t", "timer_id"))
-    found = {Thing(letter, row[column]) for row in rows for letter, column in letters if row[column] is not None}
-    return sorted(found - set(gone.things()))
-
-
-async def erase_rows(connection: Connection, gone: Gone) -> None:
-    """Delete rows with everything that repeats their words, in the caller's transaction."""
-    gone = replace(gone, messages=gone.messages | await _fired(connection, list(gone.timers)))
-    forms = await _forms(connection, gone)
-    messages, turns, whole = list(gone.messages), list(gone.turns), list(gone.conversations)
-    inner = list(gone.turns | gone.made_in | await _showing(connection, gone, forms))
-    await connection.execute(
-        """SELECT unsummarise(conversation_id, positions) FROM (
-             SELECT conversation_id, array_agg(position) AS positions FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
-        (messages,),
-    )
-    await connection.execute("DELETE FROM memory_requests WHERE messages && %s::bigint[] OR turn_id = ANY(%s)", (messages, turns))
-    # What was made in those turns keeps its words in the log even where it is gone already.
-    await connection.execute(
-        """DELETE FROM memory_log_content WHERE log_id IN (SELECT l.id FROM memory_log l WHERE l.turn_id = ANY(%s) OR EXISTS (
-             SELECT 1 FROM memory_log made WHERE made.turn_id = ANY(%s) AND made.target = l.target AND made.target_id = l.target_id))""",
-        (turns, turns),
-    )
-    await connection.execute(
-        """DELETE FROM memory_log_content c WHERE EXISTS (SELECT 1 FROM unnest(%s::text[]) form
-             WHERE position(form IN concat_ws(' ', c.reason, c.before, c.after, c.row_before::text)) > 0)""",
-        (forms,),
-    )
-    await connection.execute("DELETE FROM timers WHERE id = ANY(%s)", (list(gone.timers),))
-    # Calls and results leave together, so that no call stays without its result.
-    await connection.execute("DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue')", (inner,))
-    await connection.execute("UPDATE messages SET calls = NULL WHERE turn_id = ANY(%s) AND calls IS NOT NULL", (inner,))
-    await connection.execute(
-        """UPDATE events SET payload = wordless(payload), status = CASE status WHEN 2 THEN 3 ELSE status END
-           WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s) AND kind <> 'quote')""",
-        (messages,),
-    )
-    # A quote came with somebody's own message, which stays.
-    await connection.execute(
-        """UPDATE events SET payload = payload - 'quotes'
-           WHERE payload ? 'quotes' AND id IN (SELECT event_id FROM messages WHERE id = ANY(%s) AND kind = 'quote')""",
-        (messages,),
-    )
-    await connection.execute(
-        """UPDATE outbox SET body = '', state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END WHERE turn_id IN
-             (SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'assistant')""",
-        (messages,),
-    )
-    await connection.execute(
-        """DELETE FROM memory_log_content WHERE log_id IN (SELECT id FROM memory_log
-             WHERE (target = 'working_context' AND target_id = ANY(%s)) OR (target = 'passage' AND target_id = ANY(%s))
-                OR (target = 'message' AND target_id = ANY(%s)) OR (target = 'timer' AND target_id = ANY(%s))
-                OR (target IN ('summary', 'conversation') AND target_id = ANY(%s)))""",
-        (list(gone.entries), list(gone.passages), messages, list(gone.timers), whole),
-    )
-    await connection.execute(
-        """UPDATE conversations SET summary = '', summary_visibility = 'public', summary_from = NULL, summary_to = NULL,
-             summary_tail = '', pending_from = NULL WHERE id = ANY(%s)""",
-        (whole,),
-    )
-    await connection.execute("DELETE FROM sources WHERE conversation_id = ANY(%s)", (whole,))
-    await connection.execute("DELETE FROM working_context WHERE id = ANY(%s)", (list(gone.entries),))
-    await connection.execute("DELETE FROM passages WHERE id = ANY(%s)", (list(gone.passages),))
-    await connection.execute("DELETE FROM documents WHERE id = ANY(%s)", (list(gone.documents),))
-    await connection.execute("DELETE FROM messages WHERE id = ANY(%s)", (messages,))
-
-
-async def _fired(connection: Connection, timers: list[int]) -> set[int]:
-    """The lines in which timers that fired say what for. A firing that waits to be acted on ends, and its turn is left without a question."""
-    numbers = [str(timer) for timer in timers]
-    await connection.execute(
-        """WITH ended AS (UPDATE events SET status = 3, done_at = coalesce(done_at, created_at)
-             WHERE status IN (0, 2) AND payload->>'timer_id' = ANY(%s) RETURNING id, turn_id)
-           UPDATE turns SET cancel_requested = true WHERE state = 'running' AND id IN (SELECT turn_id FROM ended)
-             AND NOT EXISTS (SELECT 1 FROM events e WHERE e.turn_id = turns.id AND e.status = 0 AND e.id NOT IN (SELECT id FROM ended))""",
-        (numbers,),
-    )
-    lines = await _rows(
-        connection,
-        "SELECT id FROM messages WHERE event_id IN (SELECT id FROM events WHERE payload->>'timer_id' = ANY(%s))",
-        (numbers,),
-    )
-    return {row["id"] for row in lines}
-
-
-async def _forms(connection: Connection, gone: Gone) -> list[str]:
-    """The beginnings of what is forgotten, as texts, results (JSON) and calls (JSON in JSON) hold them; none where it is too much."""
-    if len(gone.messages) > MANY:
-        return []
-    said = await _rows(
-        connection,
-        """SELECT content FROM messages WHERE id = ANY(%s) AND role = 'user'
-           UNION ALL SELECT content FROM working_context WHERE id = ANY(%s) UNION ALL SELECT content FROM passages WHERE id = ANY(%s)
-           UNION ALL SELECT c.after FROM memory_log l JOIN memory_log_content c ON c.log_id = l.id
-             WHERE l.turn_id = ANY(%s) AND c.after IS NOT NULL""",
-        (list(gone.messages), list(gone.entries), list(gone.passages), list(gone.turns)),
-    )
-    heads = [row["content"][:REPEATED] for row in said if len(row["content"]) >= SHORTEST]
-    return [form for head in heads for form in (head, _escaped(head), _escaped(_escaped(head)))]
-
-
-async def _showing(connection: Connection, gone: Gone, forms: list[str]) -> set[int]:
-    """The turns whose inner workings show it: their searches fetched it, their calls, results or thoughts hold its words, or (many
-    messages) they came later."""
-    rows = await _rows(
-        connection,
-        """SELECT turn_id FROM fetched WHERE message_id = ANY(%(m)s) OR passage_id = ANY(%(a)s)
-           UNION SELECT turn_id FROM messages WHERE turn_id IS NOT NULL AND (kind IN ('call', 'result', 'monologue') OR calls IS NOT NULL)
-             AND CASE WHEN %(many)s THEN created_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%(m)s))
-               ELSE EXISTS (SELECT 1 FROM unnest(%(forms)s::text[]) form
-                 WHERE position(form IN content) > 0 OR position(form IN calls::text) > 0) END""",
-        {"m": list(gone.messages), "a": list(gone.passages), "many": len(gone.messages) > MANY, "forms": forms},
-    )
-    return {row["turn_id"] for row in rows}
-
-
-def _escaped(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+async def begin(connection: Connection) -> None:
+    """The lock of every forgetting, to be taken before the agent's: no two at once, as each may reach into the agent of the other."""
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtext('keepsake.erasure'))")
 
 
 async def widen(connection: Connection, agent: int, place: int | None) -> None:
     """From here on the transaction sees and writes all of the agent's places: what is to go was chosen, and goes wherever it shows."""
     await connection.execute("SELECT enter(%s, %s, true)", (agent, place))
+
+
+async def derived(connection: Connection, gone: Gone, *, words: Sequence[str] | None = None) -> Gone:
+    """Adds everything that goes with what was named. `words`: texts whose words are followed instead of the rows' own."""
+    [row] = await _rows(
+        connection,
+        "SELECT * FROM forget_reach(current_agent(), %s, %s, %s, %s, %s)",
+        (*_lists(gone), None if words is None else list(words)),
+    )
+    for column in ("messages", "entries", "passages", "timers", "turns", "made_in", "rare"):
+        getattr(gone, column).update(row[column])
+    found = {each for word in row["maybe"] if (each := thing(word)) is not None}
+    gone.maybe = sorted(found - set(gone.things()))
+    covered = await _rows(
+        connection,
+        """SELECT id FROM conversations c WHERE summary <> '' AND EXISTS (SELECT FROM messages m WHERE m.conversation_id = c.id
+             AND m.id = ANY(%s) AND m.position >= coalesce(c.summary_from, 1) AND m.position < c.fifo_start)""",
+        (list(gone.messages),),
+    )
+    gone.summaries |= {row["id"] for row in covered}
+    return gone
+
+
+async def erase_rows(connection: Connection, gone: Gone, *, note: str | None = None) -> list[int]:
+    """Take it all out, after `derived`. `note`: what is put where the messages were. Returns the other agents that held something of it."""
+    return list(
+        await value(
+            connection,
+            "SELECT forget_rows(current_agent(), %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (
+                *_lists(gone),
+                list(gone.documents),
+                list(gone.conversations),
+                list(gone.turns),
+                list(gone.made_in),
+                list(gone.rare),
+                note,
+            ),
+        )
+    )
+
+
+def _lists(gone: Gone) -> tuple[list[int], list[int], list[int], list[int]]:
+    return list(gone.messages), list(gone.entries), list(gone.passages), list(gone.timers)
 
 
 _WAITING = """status IN (0, 2) AND place_id = ANY(%s) AND created_at >= coalesce(%s, '-infinity'::timestamptz)
@@ -291,52 +165,24 @@ _TABLES = (
 )
 
 
-async def _rows(connection: Connection, statement: str, parameters: tuple[Any, ...] | dict[str, Any]) -> list[dict[str, Any]]:
-    return await (await connection.execute(statement, parameters)).fetchall()
+async def _rows(connection: Connection, statement: str, parameters: tuple[Any, ...] | Mapping[str, Any]) -> list[dict[str, Any]]:
+    return await (await connection.execute(statement.encode(), parameters)).fetchall()
 
 
 TAKEN_BACK = "(The person took this back: it is not to be remembered.)"
 
 
-async def redact(connection: Connection, state: AgentState, *, messages: Sequence[int], at: datetime, by: int) -> AgentState:
+async def redact(
+    connection: Connection, state: AgentState, *, messages: Sequence[int], about: str, at: datetime, by: int
+) -> AgentState:
     """Take the words of the person's messages back, with what the agent wrote in the turns that they led to, inside a step.
 
-    The calls and results of those turns leave, their replies are blanked where they are kept. `by` is the turn that does it. Vectors,
-    waiting copies and the log's content go too. The step's own fence stands for the version.
+    The calls and results of those turns leave, their replies are blanked where they are kept, and what repeats `about`, which was not to be
+    stored, goes. `by` is the turn that does it. The step's own fence stands for the version.
     """
-    ids = list(messages)
-    cursor = await connection.execute("SELECT DISTINCT turn_id FROM messages WHERE id = ANY(%s) AND turn_id IS NOT NULL", (ids,))
-    turns = [int(row["turn_id"]) for row in await cursor.fetchall()]
-    cursor = await connection.execute(
-        "SELECT id FROM messages WHERE turn_id = ANY(%s) AND role = 'assistant' AND kind = 'message'", (turns,)
-    )
-    replies = [int(row["id"]) for row in await cursor.fetchall()]
-    cursor = await connection.execute(
-        "DELETE FROM messages WHERE turn_id = ANY(%s) AND kind IN ('call', 'result', 'monologue') RETURNING id", (turns,)
-    )
-    gone = {int(row["id"]) for row in await cursor.fetchall()}
-    await connection.execute(
-        """SELECT unsummarise(conversation_id, positions) FROM (
-             SELECT conversation_id, array_agg(position) AS positions FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
-        ([*ids, *replies],),
-    )
-    await connection.execute(
-        "UPDATE messages SET content = %s, calls = NULL, searchable = false WHERE id = ANY(%s)", (TAKEN_BACK, [*ids, *replies])
-    )
-    for table in ("embeddings", "unembedded"):
-        await connection.execute(f"DELETE FROM {table} WHERE message_id = ANY(%s)", ([*ids, *replies],))  # noqa: S608 - one of two
-    await connection.execute(
-        "UPDATE events SET payload = wordless(payload) WHERE id IN (SELECT event_id FROM messages WHERE id = ANY(%s))", (ids,)
-    )
-    await connection.execute(
-        """UPDATE outbox SET body = '', state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END
-           WHERE turn_id = ANY(%s) AND state NOT IN ('sending', 'streaming')""",
-        (turns,),
-    )
-    await connection.execute(
-        "DELETE FROM memory_log_content WHERE log_id IN (SELECT id FROM memory_log WHERE turn_id = ANY(%s))", (turns,)
-    )
-    for id_ in ids:
+    gone = await derived(connection, Gone(messages=set(messages)), words=[about])
+    await erase_rows(connection, gone, note=TAKEN_BACK)
+    for id_ in messages:
         await log.record(
             connection,
             agent=state.agent,
@@ -348,12 +194,15 @@ async def redact(connection: Connection, state: AgentState, *, messages: Sequenc
             target_id=id_,
             turn=by,
         )
-    blanked = {*ids, *replies}
+    left = {
+        row["id"] for row in await _rows(connection, "SELECT id FROM messages WHERE conversation_id = %s", (state.conversation,))
+    }
     return replace(
         state,
         queue=tuple(
-            replace(message, content=TAKEN_BACK, calls=()) if message.id in blanked else message
+            replace(message, content=TAKEN_BACK, calls=()) if message.id in gone.messages else message
             for message in state.queue
-            if message.id not in gone
+            if message.id in left
         ),
+        entries=tuple(entry for entry in state.entries if entry.id not in gone.entries),
     )

@@ -64,12 +64,27 @@ class NotImported(ValueError):
     """The file cannot be brought in; the text says why, for the operator."""
 
 
+async def load_for(db: Database, platform: str, realm: str, user: str, data: Mapping[str, Any]) -> tuple[int, dict[str, int]]:
+    """As `load`, for an account that need not be known yet: where the file is refused, the account is not made either.
+
+    Returns its agent with the rows of each table.
+    """
+    async with db.bare() as connection:
+        agent = await value(connection, "SELECT agent_of(%s, %s, %s, %s, NULL, NULL)", (platform, realm, user, user))
+        return agent, await _checked(connection, agent, data)
+
+
 async def load(db: Database, agent: int, data: Mapping[str, Any]) -> dict[str, int]:
     """Bring an export into an agent, all of it or nothing. Returns how many rows of each table came in. Raises NotImported."""
+    async with db.bare() as connection:
+        return await _checked(connection, agent, data)
+
+
+async def _checked(connection: Connection, agent: int, data: Mapping[str, Any]) -> dict[str, int]:
     if data.get("format") != FORMAT:
         raise NotImported(f"this is no export of Keepsake's: its format is not {FORMAT}")
     try:
-        return await _load(db, agent, data)
+        return await _load(connection, agent, data)
     except (KeyError, TypeError, AttributeError, ValueError, psycopg.DataError, psycopg.IntegrityError) as error:
         if isinstance(error, NotImported):
             raise
@@ -77,34 +92,33 @@ async def load(db: Database, agent: int, data: Mapping[str, Any]) -> dict[str, i
         raise NotImported(f"it does not hold what an export holds ({type(error).__name__})") from None
 
 
-async def _load(db: Database, agent: int, data: Mapping[str, Any]) -> dict[str, int]:
+async def _load(connection: Connection, agent: int, data: Mapping[str, Any]) -> dict[str, int]:
     numbers: Numbers = {table: {} for table in ("places", "conversations", *TABLES)}
-    async with db.bare() as connection:
-        await connection.execute("SELECT enter(%s, NULL, true)", (agent,))
-        mine = await (await connection.execute("SELECT platform, realm, user_id FROM identities")).fetchall()
-        theirs = [{name: each[name] for name in ("platform", "realm", "user_id")} for each in data.get("identities", ())]
-        if theirs and not any(each in theirs for each in mine):
-            raise NotImported("it is the export of somebody else; bring it in for one of the accounts that it names")
-        for place in data.get("places", ()):
-            found = await value(
-                connection,
-                "SELECT import_place(%s, %s, %s, %s, %s, %s, %s)",
-                (*(place[name] for name in ("platform", "realm", "workspace", "external_id", "kind", "name")), agent),
-            )
-            if found is None:
-                raise NotImported("one of its direct messages is somebody else's")
-            numbers["places"][place["id"]] = found
-        await connection.execute("SELECT enter(%s, NULL, true)", (agent,))
-        if await value(connection, "SELECT EXISTS (SELECT 1 FROM messages) OR EXISTS (SELECT 1 FROM working_context)"):
-            raise NotImported("something is kept of that person already; an export comes in only where nothing is")
-        counts = {"conversations": await _conversations(connection, data, numbers)}
-        for table in TABLES:
-            counts[table] = await _rows(connection, agent, table, data.get(table, ()), numbers)
-        for person in data.get("agents", ())[:1]:
-            await connection.execute(
-                "UPDATE agents SET timezone = %s, locale = %s, paused = %s, version = version + 1",
-                (person["timezone"], person["locale"], person["paused"]),
-            )
+    await connection.execute("SELECT enter(%s, NULL, true)", (agent,))
+    mine = await (await connection.execute("SELECT platform, realm, user_id FROM identities")).fetchall()
+    theirs = [{name: each[name] for name in ("platform", "realm", "user_id")} for each in data.get("identities", ())]
+    if theirs and not any(each in theirs for each in mine):
+        raise NotImported("it is the export of somebody else; bring it in for one of the accounts that it names")
+    for place in data.get("places", ()):
+        found = await value(
+            connection,
+            "SELECT import_place(%s, %s, %s, %s, %s, %s, %s)",
+            (*(place[name] for name in ("platform", "realm", "workspace", "external_id", "kind", "name")), agent),
+        )
+        if found is None:
+            raise NotImported("one of its direct messages is somebody else's")
+        numbers["places"][place["id"]] = found
+    await connection.execute("SELECT enter(%s, NULL, true)", (agent,))
+    if await value(connection, "SELECT EXISTS (SELECT 1 FROM messages) OR EXISTS (SELECT 1 FROM working_context)"):
+        raise NotImported("something is kept of that person already; an export comes in only where nothing is")
+    counts = {"conversations": await _conversations(connection, data, numbers)}
+    for table in TABLES:
+        counts[table] = await _rows(connection, agent, table, data.get(table, ()), numbers)
+    for person in data.get("agents", ())[:1]:
+        await connection.execute(
+            "UPDATE agents SET timezone = %s, locale = %s, paused = %s, version = version + 1",
+            (person["timezone"], person["locale"], person["paused"]),
+        )
     return counts
 
 
@@ -116,9 +130,10 @@ async def _conversations(connection: Connection, data: Mapping[str, Any], number
         numbers["conversations"][row["id"]] = await value(
             connection,
             """UPDATE conversations SET summary = %s, summary_tail = %s, summary_visibility = %s, summary_from = %s, summary_to = %s,
-                 fifo_start = %s, next_position = %s WHERE place_id = %s RETURNING id""",
+                 lost_at = %s, fifo_start = %s, next_position = %s WHERE place_id = %s RETURNING id""",
             (
                 *(row[name] for name in ("summary", "summary_tail", "summary_visibility", "summary_from", "summary_to")),
+                row.get("lost_at"),
                 (row["summary_to"] or 0) + 1,
                 last.get(row["id"], 0) + 1,
                 numbers["places"].get(row["place_id"]),
@@ -163,6 +178,8 @@ def _translated(table: str, row: Mapping[str, Any], numbers: Numbers) -> dict[st
                 return None
         else:
             new[name] = _value(name, old)
+    if new.get("shareable") and (new["kind"] == "quote" if table == "messages" else new.get("author_id")):
+        new["shareable"] = False  # nobody shares somebody else's words
     finish = _BY_TABLE.get(table)
     return new if finish is None else finish(new, row, numbers)
 

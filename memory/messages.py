@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -15,8 +15,9 @@ Role = Literal["user", "assistant", "tool"]
 Kind = Literal["message", "quote", "event", "monologue", "call", "result", "alert"]
 # What was said, by or to the person; functions' results and the agent's own notes would only find themselves again.
 SEARCHABLE: frozenset[Kind] = frozenset({"message", "quote"})
-Asks = Literal["leave", "zone", "memory"]
-"""What a question of the bot's own is about: leave to write first, the time zone, something sensitive."""
+WITHHELD = "(withheld: a content filter refuses these words)"
+Asks = Literal["leave", "zone", "memory", "timer"]
+"""What a question of the bot's own is about: leave to write first, the time zone, something sensitive, a reminder that the agent thought of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +29,21 @@ class Draft:
     content: str
     author_id: str = ""
     author_name: str = ""
-    calls: tuple[Mapping[str, str], ...] = ()
+    calls: tuple[Mapping[str, Any], ...] = ()
     call_id: str | None = None
     platform_id: str | None = None
     event_id: int | None = None
     asks: Asks | None = None
+    said_to: str = ""
+    """Of a quote of the bot's own words: to whom (platform:realm:user) it said them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A stored message. `calls` are `{"id", "name", "arguments"}` as the model gave them; `position` orders a conversation."""
+    """A stored message. `calls` are `{"id", "name", "arguments"}` as the model gave them; `position` orders a conversation.
+
+    A call also has `vendor`, what its endpoint wants back with it, as long as the message is in the queue.
+    """
 
     id: int
     position: int
@@ -46,13 +52,23 @@ class Message:
     content: str
     author_id: str
     author_name: str
-    calls: tuple[Mapping[str, str], ...]
+    calls: tuple[Mapping[str, Any], ...]
     call_id: str | None
     visibility: Visibility
     created_at: datetime
     place: str = field(default="")
     passing: bool = False
     """Said while memory was paused: for the running conversation alone."""
+    withheld: bool = False
+    """An endpoint's content filter refuses it: no model is shown it any more."""
+
+    @property
+    def shown(self) -> Message:
+        """As models see it: of what is withheld only that it is."""
+        if not self.withheld:
+            return self
+        calls = tuple({**call, "arguments": "{}"} for call in self.calls)
+        return replace(self, content=WITHHELD if self.content else "", calls=calls)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the cache."""
@@ -66,18 +82,21 @@ class Message:
 
 
 _FIELDS = tuple(Message.__dataclass_fields__)
-COLUMNS = "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at, passing"
+COLUMNS = (
+    "id, position, role, kind, content, author_id, author_name, coalesce(calls, '[]') AS calls, call_id, visibility, created_at, passing,"
+    " withheld"
+)
 
 _APPEND = f"""
 WITH c AS (
   UPDATE conversations SET next_position = next_position + %(n)s WHERE id = %(conversation)s
   RETURNING id, agent_id, place_id, next_position - %(n)s AS first)
 INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, author_id, author_name, content, calls,
-                      call_id, platform_id, event_id, asks, turn_id, searchable, passing, created_at)
+                      call_id, platform_id, event_id, asks, said_to, turn_id, searchable, passing, created_at)
 SELECT c.agent_id, c.id, c.place_id, %(visibility)s, c.first + d.ord, d.role, d.kind, d.author_id, d.author_name, d.content, d.calls,
-       d.call_id, d.platform_id, d.event_id, d.asks, %(turn)s, d.searchable, %(passing)s, %(at)s
+       d.call_id, d.platform_id, d.event_id, d.asks, d.said_to, %(turn)s, d.searchable, %(passing)s, %(at)s
 FROM c, jsonb_to_recordset(%(drafts)s) AS d(ord bigint, role text, kind text, author_id text, author_name text, content text, calls jsonb,
-                                            call_id text, platform_id text, event_id bigint, asks text, searchable boolean)
+                                            call_id text, platform_id text, event_id bigint, asks text, said_to text, searchable boolean)
 ORDER BY d.ord
 RETURNING {COLUMNS}
 """  # noqa: S608
@@ -136,3 +155,12 @@ async def window(connection: Connection, conversation: int, start: int) -> list[
         (conversation, start),
     )
     return [from_row(row) for row in await cursor.fetchall()]
+
+
+async def drop_vendor_fields(connection: Connection, conversation: int, start: int) -> None:
+    """Drop what endpoints wanted back with their calls before position `start`: these messages are sent to no model any more."""
+    await connection.execute(
+        """UPDATE messages SET calls = (SELECT jsonb_agg(c - 'vendor' ORDER BY n) FROM jsonb_array_elements(calls) WITH ORDINALITY AS e(c, n))
+           WHERE conversation_id = %s AND position < %s AND calls @? '$[*].vendor'""",
+        (conversation, start),
+    )

@@ -22,9 +22,7 @@ _SQL = Path(__file__).parent / "sql"
 _FUNCTION = re.compile(r"^CREATE (?:OR REPLACE )?FUNCTION (\w+)", re.MULTILINE)
 LOCK = 7_202_611  # advisory lock: two first starts at once migrate one after the other
 FIRST = "0100"
-"""The oldest revision there is; it made every table at once."""
-ADOPTED = "0013"
-"""The last revision before it. A database of it becomes one of the first when it compares equal; older ones are refused."""
+"""The oldest revision there is; it made every table at once. Nothing older was ever released."""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -56,7 +54,7 @@ def migrate(owner_url: str) -> bool:
         refuse(found)
         if found == head() and digest_of(lock) == digest():
             return False
-        _bring(owner_url, found)
+        _bring(owner_url)
     return True
 
 
@@ -82,19 +80,19 @@ def _only(connection: Connection, table: str, column: str) -> str | None:
 
 def refuse(found: str | None) -> None:
     """Raise MigrationRefused for a revision that this program cannot start from."""
-    if found is None or found == ADOPTED or FIRST <= found <= head():
+    if found is None or FIRST <= found <= head():
         return
     if found > head():
         raise MigrationRefused(
             f"is newer than this program (at {found}, which knows {head()}). Update Keepsake, or restore an older backup."
         )
     raise MigrationRefused(
-        f"is too old for this program (at {found}, which starts from {ADOPTED}). Run `bot migrate` of the last version of Keepsake "
-        f"that ends at {ADOPTED}, then this one."
+        f"is from before the first release (at {found}; this program starts from {FIRST}). Export what you need with the program that "
+        "made it, and begin with an empty database or another data folder."
     )
 
 
-def _bring(owner_url: str, found: str | None) -> None:
+def _bring(owner_url: str) -> None:
     # Only here: nearly every start finds the database up to date, and these take longer to import than the start takes.
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
@@ -103,8 +101,6 @@ def _bring(owner_url: str, found: str | None) -> None:
     with engine.begin() as connection:
         raw: Connection = connection.connection.driver_connection  # type: ignore[assignment]
         raw.execute("CREATE SCHEMA IF NOT EXISTS keepsake; SET LOCAL search_path = keepsake, public")
-        if found == ADOPTED:
-            _adopt(connection, raw)
         _upgrade(connection, "head")
         _make_functions(raw)
     engine.dispose()
@@ -120,24 +116,6 @@ def _upgrade(connection: AlchemyConnection, revision: str) -> None:
     config.set_main_option("path_separator", "newline")
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
-
-
-def _adopt(connection: AlchemyConnection, raw: Connection) -> None:
-    """Call a database of the last old revision one of the first, if its tables are the same as a fresh one's, made beside it."""
-    _run(raw, "tables/0100/adopt.sql")
-    present = listing(raw)
-    with raw.transaction(force_rollback=True):
-        for schema in (b"keepsake", b"procrastinate"):
-            raw.execute(b"ALTER SCHEMA %s RENAME TO adopted_%s" % (schema, schema))
-        raw.execute("CREATE SCHEMA keepsake")
-        _upgrade(connection, FIRST)
-        fresh = listing(raw)
-    if differing := sorted({what for what, _ in present ^ fresh}):
-        more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
-        raise MigrationRefused(
-            f"is at {ADOPTED}, but was changed by hand: {', '.join(differing[:3])}{more}. Restore a backup, or undo the change."
-        )
-    raw.execute("UPDATE alembic_version SET version_num = %s", (FIRST,))
 
 
 def listing(connection: Connection, functions: set[str] | None = None) -> set[tuple[str, str]]:

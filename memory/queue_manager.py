@@ -19,6 +19,8 @@ from memory.places import Visibility, strictest
 PRESSURE = "Memory pressure: the oldest messages are about to leave. Save what is not stored yet. Do not mention this alert."
 
 
+LATER = 2000
+"""Characters of entries that the status tells of; with more, the prompt's beginning is written again to show them."""
 RESUMMARISED = 400
 """The most earlier messages that a summary is made of anew; what was said before them stays in recall storage."""
 
@@ -56,6 +58,7 @@ def drafts_of(event: QueuedEvent) -> list[Draft]:
             quote["author_name"],
             platform_id=quote.get("origin") or None,
             event_id=event.id,
+            said_to=quote.get("said_to", ""),
         )
         for quote in payload.get("quotes", ())
         if quote["text"].strip()
@@ -107,7 +110,28 @@ async def append_events(
         if event.id not in known:
             seen = strictest([event.visibility, state.place.kind])
             state = await append(connection, state, drafts_of(event), at=event.created_at, turn=turn, visibility=seen)
+    if state.entries_shown is None or sum(len(entry.content) for entry in state.later_entries) > LATER:
+        newest = newest_entry(state)
+        statement = "UPDATE conversations SET entries_shown = %s WHERE id = %s"
+        await connection.execute(statement, (newest, state.conversation))
+        state = replace(state, entries_shown=newest)
     return state
+
+
+def newest_entry(state: AgentState) -> int:
+    """The id of the newest entry, 0 where there is none; entries of one agent are numbered in their order."""
+    return max((entry.id for entry in state.entries), default=0)
+
+
+async def note_view(connection: Connection, state: AgentState, turn: int) -> None:
+    """Note in the turn's own row what stands in its prompt: the queue, what the summary covers, the entries of the working context."""
+    await connection.execute(
+        """UPDATE turns t SET entries_in_view = ARRAY(SELECT unnest(t.entries_in_view) UNION SELECT unnest(%s::bigint[])),
+             in_view = coalesce(t.in_view, '{}') + int8multirange(int8range(
+               CASE WHEN c.summary || c.summary_tail <> '' THEN least(c.summary_from, c.fifo_start) ELSE c.fifo_start END, c.next_position))
+           FROM conversations c WHERE t.id = %s AND c.id = t.conversation_id""",
+        ([entry.id for entry in state.entries], turn),
+    )
 
 
 async def append(
@@ -142,7 +166,9 @@ async def leaving(connection: Connection, state: AgentState, evicted: int) -> li
     if state.pending_from is not None:
         earlier = await messages.window(connection, state.conversation, state.pending_from)
         pending = [message for message in earlier if message.position < state.fifo_start]
-    return [message for message in (*pending[-RESUMMARISED:], *state.queue[:evicted]) if not message.passing]
+    return [
+        message for message in (*pending[-RESUMMARISED:], *state.queue[:evicted]) if not (message.passing or message.withheld)
+    ]
 
 
 async def flush(
@@ -162,9 +188,11 @@ async def flush(
     pending = (first if state.pending_from is None else state.pending_from) if tail else None
     await connection.execute(
         """UPDATE conversations SET summary = %s, summary_tail = %s, pending_from = %s, summary_visibility = %s,
-             summary_from = coalesce(summary_from, %s), summary_to = %s, fifo_start = %s, warned = false WHERE id = %s""",
-        (summary, tail, pending, visibility, first, start - 1, start, state.conversation),
+             summary_from = coalesce(summary_from, %s), summary_to = %s, fifo_start = %s, warned = false, entries_shown = %s
+           WHERE id = %s""",
+        (summary, tail, pending, visibility, first, start - 1, start, newest_entry(state), state.conversation),
     )
+    await messages.drop_vendor_fields(connection, state.conversation, start)
     await _note_summary(
         connection,
         state,
@@ -186,6 +214,7 @@ async def flush(
         fifo_start=start,
         warned=False,
         queue=kept,
+        entries_shown=newest_entry(state),
     )
 
 
@@ -234,9 +263,7 @@ async def _note_summary(
     at: datetime,
     turn: int | None,
 ) -> None:
-    await sources.add(
-        connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from], window=[]
-    )
+    await sources.add(connection, state.agent, "conversation_id", state.conversation, trigger=[m.id for m in made_from])
     await log.record(
         connection,
         agent=state.agent,
@@ -260,9 +287,10 @@ async def fresh(connection: Connection, conversation: int, *, agent: int, place:
     [ended] = await (await connection.execute(statement, (conversation,))).fetchall()
     await connection.execute(
         """UPDATE conversations SET fifo_start = next_position, summary = '', summary_visibility = 'public', summary_from = NULL,
-             summary_to = NULL, summary_tail = '', pending_from = NULL, warned = false WHERE id = %s""",
+             summary_to = NULL, summary_tail = '', pending_from = NULL, warned = false, entries_shown = NULL WHERE id = %s""",
         (conversation,),
     )
+    await messages.drop_vendor_fields(connection, conversation, ended["last"] + 1)
     await connection.execute("DELETE FROM sources WHERE conversation_id = %s", (conversation,))
     await connection.execute("UPDATE agents SET version = version + 1 WHERE id = %s", (agent,))
     await log.record(

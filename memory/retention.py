@@ -57,10 +57,10 @@ async def _kind(db: Database, cache: Cache, kind: str, before: datetime) -> int:
         async with db.bare() as connection:
             cursor = await connection.execute("SELECT * FROM retain(%s, %s, %s, %s)", (kind, before, AGENTS, ROWS))
             rows = await cursor.fetchall()
-        for row in rows:
-            total += row["removed"]
-            if row["seen"]:
-                await cache.forget_quietly(row["agent_id"])
+            for row in rows:
+                total += row["removed"]
+                if row["seen"]:
+                    await cache.forget_quietly(row["agent_id"])
         if not rows:
             return total
 
@@ -71,8 +71,8 @@ async def _workspaces(db: Database, cache: Cache, before: datetime) -> int:
         async with db.bare() as connection:
             cursor = await connection.execute("SELECT retain_workspaces(%s, %s) AS agent", (before, AGENTS))
             agents = [row["agent"] for row in await cursor.fetchall()]
-        for agent in agents:
-            await cache.forget_quietly(agent)
+            for agent in agents:
+                await cache.forget_quietly(agent)
         total += len(agents)
         if not agents:
             return total

@@ -1,4 +1,7 @@
-"""Sources: which messages a derived row (entry, passage, summary) came from, and how: its trigger, or only in the visible window."""
+"""Sources: the messages that a derived row (entry, passage, summary) names as what it came from, its trigger or a quote that it repeats.
+
+What was merely in view when a turn made something is in the turn's own row (`queue_manager.note_view`), what its searches found in `fetched`.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,10 @@ Fetched = Literal["message_id", "passage_id"]
 
 
 async def add(
-    connection: Connection, agent: int, derived: Derived, derived_id: int, *, trigger: Sequence[int], window: Sequence[int]
+    connection: Connection, agent: int, derived: Derived, derived_id: int, *, trigger: Sequence[int], quotes: Sequence[int] = ()
 ) -> None:
-    """Note that a derived row came from messages; `trigger` and `window` are message ids."""
-    seen = set(trigger)
-    ids = [*trigger, *(each for each in window if each not in seen)]
-    roles = ["trigger"] * len(trigger) + ["window"] * (len(ids) - len(trigger))
+    """Note that a derived row came from messages: ids of those that brought it about, and of the quotes that it repeats."""
+    ids, roles = [*trigger, *quotes], ["trigger"] * len(trigger) + ["quote"] * len(quotes)
     await connection.execute(
         f"INSERT INTO sources (agent_id, message_id, {derived}, role) SELECT %s, m, %s, r FROM unnest(%s::bigint[], %s::text[]) AS s(m, r)",  # noqa: S608
         (agent, derived_id, ids, roles),

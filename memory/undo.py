@@ -96,6 +96,7 @@ async def restore(connection: Connection, agent: int, target: Target, target_id:
         ),
         (target_id, agent, Jsonb(row)),
     )
+    await kept(connection, target, target_id, row)
     if target in _SOURCE:
         await connection.execute(
             sql.SQL(
@@ -104,6 +105,11 @@ async def restore(connection: Connection, agent: int, target: Target, target_id:
             ).format(sql.Identifier(_SOURCE[target])),
             (agent, target_id, Jsonb(row.get("sources", []))),
         )
+
+
+async def kept(connection: Connection, target: Target, target_id: int, row: Mapping[str, Any]) -> None:
+    """Note that a row that was removed is no loss of its words: it is back, or they live on elsewhere."""
+    await connection.execute("SELECT note_kept(%s, %s, %s::timestamptz)", (TABLES[target], target_id, row["created_at"]))
 
 
 async def history(connection: Connection, *, target: Target | None = None, target_id: int | None = None) -> list[Change]:

@@ -6,6 +6,7 @@ the turn, so a full section, a refused duplicate or a list of candidates tells n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +41,8 @@ class Entry:
     content: str
     visibility: Visibility
     updated_at: datetime
+    withheld: bool = False
+    """An endpoint's content filter refuses it: no model is shown it any more, until it is corrected."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the cache."""
@@ -51,7 +54,7 @@ class Entry:
         return Entry(**{**values, "updated_at": datetime.fromisoformat(values["updated_at"])})
 
 
-_COLUMNS = "id, section, content, CASE WHEN shareable THEN 'public' ELSE visibility END AS visibility, updated_at"
+_COLUMNS = "id, section, content, CASE WHEN shareable THEN 'public' ELSE visibility END AS visibility, updated_at, withheld"
 
 
 async def entries(connection: Connection) -> list[Entry]:
@@ -78,13 +81,15 @@ def room(existing: Sequence[Entry], section: Section, *, without: int | None = N
     return SECTION_LIMITS[section] - used
 
 
-def render(existing: Sequence[Entry], persona: str, count: Callable[[str], int], limit: int) -> str:
-    """The working context as the prompt shows it; at most `limit` tokens (the newest entries of each section stay, in order).
+def render(existing: Sequence[Entry], persona: str, person: str, count: Callable[[str], int], limit: int) -> str:
+    """Who the bot is, and the working context as the prompt shows it: what it knows about `person`.
+
+    At most `limit` tokens (the newest entries of each section stay, in order).
 
     The direct message sees the entries of every place, each of which kept the sections' limits for itself only; so the limit binds here too.
     """
     kept = list(existing)
-    while kept and count(text := _render(kept, persona, len(existing) - len(kept))) > limit:
+    while kept and count(text := _render(kept, persona, person, len(existing) - len(kept))) > limit:
         longest = max(SECTIONS, key=lambda section: sum(len(e.content) for e in kept if e.section == section))
         oldest = min((e for e in kept if e.section == longest), key=lambda e: (e.updated_at, e.id))
         # Many at once: a context far over its limit must not cost a count per entry.
@@ -93,16 +98,35 @@ def render(existing: Sequence[Entry], persona: str, count: Callable[[str], int],
             oldest.id
         }
         kept = [e for e in kept if e.id not in drop]
-    return text if kept else _render([], persona, len(existing))
+    return text if kept else _render([], persona, person, len(existing))
 
 
-def _render(kept: Sequence[Entry], persona: str, hidden: int) -> str:
-    lines = ["## persona (set by the operator; you cannot change it)", persona.strip()]
+_IN_NAMES = re.compile(r"[^\w .'’-]+")
+NAME_LIMIT = 40
+"""Characters of a person's name in a heading."""
+
+
+def called(person: str) -> str:
+    """A name for a heading of the prompt: nothing in it can be markup or a sentence."""
+    name = one_line(_IN_NAMES.sub(" ", person))[:NAME_LIMIT].strip()
+    return name if name and name.casefold() != "you" else "the person"
+
+
+def _render(kept: Sequence[Entry], persona: str, person: str, hidden: int) -> str:
+    name = called(person)
+    lines = [
+        "# Who you are (set by the operator; you cannot change it)",
+        persona.strip(),
+        "",
+        f"# Working context: what you know about {name}",
+    ]
     for section in SECTIONS:
         own = [entry.content for entry in kept if entry.section == section]
         # Under a heading of their own: what came of a conversation must not read as if the operator had set it.
-        heading = "## persona, adjusted by you to this person" if section == "persona" else f"## {section}"
+        heading = f"## persona (how you adjust to {name})" if section == "persona" else f"## {section}"
         lines += [heading, *(f"- {one_line(content)}" for content in own)] if own else []
+    if not kept:
+        lines.append("Nothing yet.")
     if hidden:
         lines.append(f"({hidden} older entries are not shown for lack of room.)")
     return "\n".join(lines)

@@ -69,3 +69,8 @@ async def db(urls: Urls) -> AsyncIterator[Database]:
 
 def _into(url: str, database: str) -> str:
     return re.sub(r"@/[^?]*", f"@/{database}", url)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--lives`: how many random lives are lived, with one thing of each forgotten."""
+    parser.addoption("--lives", type=int, default=10, help="random lives in tests/memory/test_lives.py")

@@ -64,6 +64,8 @@ class CatchUp:
         count: Callable[[str], None],
     ) -> None:
         self._bot, self._take, self._corrected, self._deleted, self._count = bot, take, corrected, deleted, count
+        # What other processes have heard on their connections says nothing about ours.
+        self._listener = f"{PLATFORM} {settings.shards}" if settings.shards else PLATFORM
         self._limit = settings.catch_up_messages
         self._age = timedelta(hours=settings.catch_up_hours)
         self._marks: dict[int, int] = {}
@@ -82,7 +84,7 @@ class CatchUp:
     async def load(self) -> None:
         """What an earlier process heard."""
         known = await self._bot.newest(PLATFORM)
-        heard = await self._bot.heard(PLATFORM)
+        heard = await self._bot.heard(self._listener)
         self._heard = self._saved = int(heard) if heard else max((int(one.message_id or 0) for one in known), default=0)
         for one in known:
             channel, newest = int(one.channel), int(one.message_id or 0)
@@ -214,7 +216,7 @@ class CatchUp:
         self._advance()
         if self._heard > self._saved:
             heard = self._heard
-            await self._bot.hear(PLATFORM, str(heard))
+            await self._bot.hear(self._listener, str(heard))
             self._saved = heard
 
     async def channel(self, client: discord.Client, channel: int) -> None:

@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,16 +177,22 @@ def _label(interaction: discord.Interaction[Any], name: str) -> str:
 
 
 async def _tell(interaction: discord.Interaction[Any], answer: Answer, *, late: bool) -> None:
-    """The answer, in parts or as a file, its buttons under the last. One that came too late to be acknowledged goes into a direct message."""
-    text, view = buttons.shown(answer, interaction.user.id)
+    """The answer; one that came too late to be acknowledged goes into a direct message."""
+    if late:
+        await show(interaction.user.send, answer, interaction.user.id)
+    else:
+        await show(partial(interaction.followup.send, ephemeral=True), answer, interaction.user.id)
+
+
+async def show(send: Callable[..., Awaitable[object]], answer: Answer, user: int) -> None:
+    """Send an answer to the user it is for, in parts or as a file, its buttons under the last."""
+    text, view = buttons.shown(answer, user)
     parts = split(text, LIMIT) or ["Done."]
-    send: Callable[..., Awaitable[object]] = interaction.user.send if late else interaction.followup.send
-    options: dict[str, Any] = {} if late else {"ephemeral": True}
-    last = options if view is None else {**options, "view": view}
+    last: dict[str, Any] = {} if view is None else {"view": view}
     if len(parts) > MESSAGES:
         file = discord.File(io.BytesIO(text.encode("utf-8", "replace")), "answer.md")
         await send("The answer is long, so it comes as a file.", file=file, **last)
         return
     for part in parts[:-1]:
-        await send(part, **options)
+        await send(part)
     await send(parts[-1], **last)

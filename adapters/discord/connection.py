@@ -19,7 +19,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
 from adapters.discord.presence import online_in
-from adapters.discord.settings import Settings
+from adapters.discord.settings import Settings, shards_of
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,11 @@ def client_of(settings: Settings) -> discord.Client:
     if settings.gateway:
         DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(settings.gateway)
     intents = intents_of(settings)
-    client = (_Sharded if settings.sharded else _Watched)(
+    some: dict[str, Any] = {}
+    if settings.shards:
+        first, last, count = shards_of(settings.shards)
+        some = {"shard_ids": list(range(first, last + 1)), "shard_count": count}
+    client = (_Sharded if settings.sharded or some else _Watched)(
         intents=intents,
         allowed_mentions=discord.AllowedMentions(everyone=False, roles=False, users=False, replied_user=True),
         chunk_guilds_at_startup=False,
@@ -95,6 +99,7 @@ def client_of(settings: Settings) -> discord.Client:
         enable_raw_presences=intents.presences,
         heartbeat_timeout=settings.silence,
         max_ratelimit_timeout=PATIENCE,
+        **some,
     )
     client.between_identifies = min(client.between_identifies, settings.silence / 2)
     return client

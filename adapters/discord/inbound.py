@@ -10,6 +10,7 @@ import discord
 
 from adapters.base import Bot, Changed, Incoming
 from adapters.discord import files
+from adapters.discord.commands import show
 from adapters.discord.names import PLATFORM, names_in, person_of, place_of
 from adapters.discord.quotes import Quotes, besides, file_of
 from adapters.discord.settings import Settings
@@ -52,8 +53,26 @@ class Inbound:
         if decision.kind == "ignore":
             self._ignored(decision.reason)
             return
+        if message.guild is None and await self._command(message):
+            self._count("discord_typed_command")
+            return
         if await self._bot.receive(await self._incoming(message, me, addressed=decision.kind == "answer")):
             self._count(f"discord_{decision.reason}")
+
+    async def _command(self, message: discord.Message) -> bool:
+        """Whether what stands in a direct message is a command line, pasted or typed as text; then it was run and answered."""
+        line = message.content.strip()
+        if not line.startswith("/") or message.author.bot:
+            return False
+        place = place_of(message.channel, message.channel.id, None, None)
+        answer = await self._bot.command(person_of(message.author), place, line)
+        if answer is None:  # a path or a smiley
+            return False
+        try:
+            await show(message.channel.send, answer, message.author.id)
+        except (discord.DiscordException, OSError) as error:
+            log.info("nobody could be told what a command did: %s", type(error).__name__)
+        return True
 
     async def _loops(self, message: discord.Message) -> bool:
         """Whether an allowed bot has been answered often enough: by what this process saw, and by what any process took in."""

@@ -10,11 +10,13 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 import aiohttp
 import discord
 
-from adapters.base import Outgoing, TryLater, Undeliverable, Unreachable
+from adapters.base import Answer, Outgoing, TryLater, Undeliverable, Unreachable
+from adapters.discord import buttons
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +54,24 @@ def _base36(number: int) -> str:
         number, digit = divmod(number, 36)
         digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
     return digits
+
+
+def text_of(outgoing: Outgoing) -> str:
+    """The text as it is sent: with the mark that notifies its person before it."""
+    return f"<@{outgoing.mention}> {outgoing.text}" if outgoing.mention.isdecimal() else outgoing.text
+
+
+def shown_of(outgoing: Outgoing) -> dict[str, Any]:
+    """What a message is sent with: its text, whom alone it may notify, its buttons. To be called in the event loop."""
+    shown: dict[str, Any] = {"content": text_of(outgoing)}
+    if outgoing.mention.isdecimal():
+        person = discord.Object(int(outgoing.mention))
+        shown["allowed_mentions"] = discord.AllowedMentions(everyone=False, roles=False, users=[person], replied_user=True)
+    user = outgoing.made_for.rpartition(":")[2]
+    if outgoing.buttons and user.isdecimal():
+        shown["content"], view = buttons.shown(Answer(shown["content"], outgoing.buttons), int(user))
+        shown |= {} if view is None else {"view": view}
+    return shown
 
 
 def meaning(error: discord.HTTPException) -> Exception | None:
@@ -126,14 +146,15 @@ class Outbound:
         pointer = None
         if reply_to and reply_to.isdigit() and known is not None and not isinstance(known, discord.DMChannel):
             pointer = discord.MessageReference(message_id=int(reply_to), channel_id=channel, fail_if_not_exists=False)
+        shown = shown_of(outgoing)
         try:
             if pointer is None:
-                return await where.send(outgoing.text, nonce=nonce)
-            return await where.send(outgoing.text, nonce=nonce, reference=pointer)
+                return await where.send(nonce=nonce, **shown)
+            return await where.send(nonce=nonce, reference=pointer, **shown)
         except discord.HTTPException as error:
             if error.code != NO_HISTORY or pointer is None:
                 raise
-        return await where.send(outgoing.text, nonce=nonce)
+        return await where.send(nonce=nonce, **shown)
 
     async def find(self, outgoing: Outgoing) -> str | None:
         """A message that was perhaps sent: by what the gateway told of it, else in the channel's history."""
@@ -154,7 +175,7 @@ class Outbound:
             return None
         marked = [one for one in found if str(one.nonce or "") == nonce]
         # The history does not always name the nonce; then it is the same text after the message that it answers.
-        same = [one for one in found if after is not None and one.nonce is None and one.content == outgoing.text]
+        same = [one for one in found if after is not None and one.nonce is None and one.content == text_of(outgoing)]
         return str((marked or same)[0].id) if marked or same else None
 
     def seen(self, message: discord.Message) -> None:

@@ -124,7 +124,8 @@ def _quoted(found: Iterable[discord.Message], kind: Literal["reply", "context", 
     quotes = []
     for one in found:
         if text := seen_text(one, names_in(one), me)[:longest]:
-            quotes.append(Quote(author_id(one.author.id), one.author.display_name, text, kind, f"{one.channel.id}/{one.id}"))
+            origin = f"{one.channel.id}/{one.id}"
+            quotes.append(Quote(author_id(one.author.id), one.author.display_name, text, kind, origin, one.created_at))
     return quotes
 
 

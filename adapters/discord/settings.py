@@ -10,6 +10,13 @@ LIMIT = 2000
 """The most code points of one message."""
 
 
+def shards_of(text: str) -> tuple[int, int, int]:
+    """The first and the last connection, and how many there are in all, of `0-3/8` or `0/2`."""
+    some, _, count = text.partition("/")
+    first, _, last = some.partition("-")
+    return int(first), int(last or first), int(count)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything of the section `discord`, with the token itself; durations are seconds."""
@@ -19,6 +26,7 @@ class Settings:
     api_base: str = ""
     gateway: str = ""
     sharded: bool = False
+    shards: str = ""
     message_content: bool = False
     members: bool = False
     presences: bool = False

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from adapters.base import Answer, Button
+from adapters.base import Answer, Button, Outgoing
 from adapters.slack.names import Json
 from adapters.slack.texts import harmless, mrkdwn, plain, shortened
 from adapters.text import split
@@ -24,6 +24,20 @@ _STYLES = {"good": "primary", "danger": "danger"}
 def message(markdown: str) -> Json:
     """A message's `text` and `blocks`: shown by the block, read out and notified by the text."""
     return {"text": plain(markdown), "blocks": [{"type": "markdown", "text": harmless(markdown)}]}
+
+
+def outgoing(message_: Outgoing) -> Json:
+    """A message of the outbox: with the mark that notifies its person, and its buttons."""
+    shown = message(message_.text)
+    shown["text"] = notifying(message_, shown["text"])
+    shown["blocks"][0]["text"] = notifying(message_, shown["blocks"][0]["text"])
+    shown["blocks"] += actions(message_.buttons, message_.made_for) if message_.made_for else []
+    return shown
+
+
+def notifying(message_: Outgoing, text: str) -> str:
+    """A text that was made harmless, with the one mark that is meant to notify."""
+    return f"<@{message_.mention}> {text}" if message_.mention else text
 
 
 def answer(markdown: str, buttons: Sequence[Button], made_for: str) -> Json:

@@ -122,14 +122,14 @@ class Outbound:
         return ts
 
     async def _post(self, workspace: Workspace, outgoing: Outgoing) -> str:
-        shown = blocks.message(outgoing.text)
+        shown = blocks.outgoing(outgoing)
         try:
             return await self._call(workspace, outgoing, shown)
         except SlackApiError as error:
             if error_of(error) not in BLOCKS_REFUSED:
                 raise
         # Whatever the block did not like, the words get through.
-        return await self._call(workspace, outgoing, {"text": plain(outgoing.text)})
+        return await self._call(workspace, outgoing, {"text": blocks.notifying(outgoing, plain(outgoing.text))})
 
     async def _call(self, workspace: Workspace, outgoing: Outgoing, shown: Json) -> str:
         channel, thread = parted(outgoing.channel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from adapters.base import Quote
@@ -113,12 +114,12 @@ class Quotes:
         user = str(one.get("user") or "")
         if not user or one.get("bot_id"):
             name = str(one.get("username") or (one.get("bot_profile") or {}).get("name") or "a bot")
-            return Quote(f"{PLATFORM}:{scope.realm}:{user or one.get('bot_id', '')}", name, text, kind, origin)
+            return Quote(f"{PLATFORM}:{scope.realm}:{user or one.get('bot_id', '')}", name, text, kind, origin, _said(one))
         profile = await self._people.of(workspace, user)
         person = person_of(
             scope, user, profile, home=is_stranger(one, scope) if profile is None or profile.grid != scope.enterprise else ""
         )
-        return Quote(person.author_id, person.name, text, kind, origin)
+        return Quote(person.author_id, person.name, text, kind, origin, _said(one))
 
     async def seen_text(self, workspace: Workspace, one: Mapping[str, Any], me: str) -> str:
         """A message of somebody else as text: its words, and its files in a line each."""
@@ -155,3 +156,11 @@ def _not_known(found: Sequence[Json], user: str, me: str, seen: str) -> list[Jso
             continue
         kept.append(one)
     return kept
+
+
+def _said(one: Mapping[str, Any]) -> datetime | None:
+    """When a message was posted, by its `ts` (seconds since 1970)."""
+    try:
+        return datetime.fromtimestamp(float(one["ts"]), UTC)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None

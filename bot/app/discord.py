@@ -57,6 +57,7 @@ def settings_of(loaded: Loaded) -> Settings | None:
         api_base=chosen.api_base,
         gateway=chosen.gateway,
         sharded=chosen.sharded,
+        shards=chosen.shards,
         message_content=chosen.message_content,
         members=chosen.members,
         presences=chosen.presences,

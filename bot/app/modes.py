@@ -7,6 +7,7 @@ here       chat, serve, examine (doctor), and the parts for an operator's comman
 
 import asyncio
 import getpass
+import os
 import re
 import signal
 import sys
@@ -23,9 +24,11 @@ from adapters.base import Incoming, Person, Served
 from adapters.console import PLATFORM, ConsoleAdapter, Lines
 from bot import health
 from bot.app import platforms
+from bot.app.examination import Examination
 from bot.app.runtime import PARTS, assembled, engine_settings, now, parts_for
 from bot.app.services import Progress, Services, addresses, embedder_for, model_client, opened
 from bot.commands.context import Parts
+from bot.config import writing
 from bot.config.findings import Finding, StartError, wrong
 from bot.config.loading import Loaded
 from bot.embedded import EmbeddedError
@@ -33,6 +36,7 @@ from bot.engine.loops import insist
 from bot.engine.queue import Queue
 from bot.health import Health
 from bot.operations import doctor, endpoint
+from memory import tokens
 from memory.db import Database, value
 from memory.people import find_agent
 
@@ -67,7 +71,7 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
             burst = None if interactive else timedelta()
             async with (
                 endpoint.looked_at(loaded, progress),
-                assembled(services, [console], settings=settings, burst=burst) as runtime,
+                assembled(services, [console], settings=settings, burst=burst, say=progress) as runtime,
             ):
                 with stopping(console.interrupt if interactive else None) as stop:
                     await runtime.run(PARTS, stop)
@@ -86,7 +90,7 @@ async def _serve(
     loaded: Loaded, services: Services, chosen: Sequence[Served], *, parts: frozenset[str], progress: Progress
 ) -> None:
     bind = loaded.config.health.bind
-    async with endpoint.looked_at(loaded, progress), assembled(services, chosen) as runtime:
+    async with endpoint.looked_at(loaded, progress), assembled(services, chosen, say=progress) as runtime:
         try:
             async with health.serving(services.health, bind, lambda: _ready(services, chosen)) if bind else nullcontext():
                 progress(f"Running: {', '.join(sorted(parts))}. SIGTERM or Ctrl-C ends it.")
@@ -99,7 +103,7 @@ async def _serve(
 
 
 async def _ready(services: Services, chosen: Sequence[Served]) -> bool:
-    """The database answers, and every platform is heard."""
+    """The database answers, every platform is heard, and due timers are looked at."""
 
     async def database() -> None:
         async with services.db.bare() as connection:
@@ -108,7 +112,7 @@ async def _ready(services: Services, chosen: Sequence[Served]) -> bool:
     state = await services.health.check("database", database, now())
     await services.health.check("redis", services.cache.ping, now())
     heard = [await services.health.check(adapter.platform, adapter.check, now()) for adapter in chosen]
-    return state.well and all(one.well for one in heard)
+    return state.well and all(one.well for one in heard) and services.health.timely(now())
 
 
 @asynccontextmanager
@@ -123,13 +127,12 @@ async def operating(loaded: Loaded, *, progress: Progress) -> AsyncIterator[Part
         yield parts_for(services, queue, accept)
 
 
-async def examine(loaded: Loaded, *, progress: Progress) -> int:
-    """`bot doctor`: a line for each finding. Returns 1 when something is wrong."""
-    wrongs = 0
+async def examine(loaded: Loaded, *, fix: bool = False, progress: Progress) -> int:
+    """`bot doctor`: a line for each finding. Returns 1 when something is wrong. `fix`: write the settings that mend it."""
+    wrongs: list[Finding] = []
 
     def show(finding: Finding) -> None:
-        nonlocal wrongs
-        wrongs += not finding.well
+        wrongs.extend([finding] if not finding.well else [])
         print(f"{'✓' if finding.well else '✗'} {finding.what}" + (f"\n    → {finding.remedy}" if finding.remedy else ""))  # noqa: T201
 
     show(doctor.configuration(loaded))
@@ -139,19 +142,41 @@ async def examine(loaded: Loaded, *, progress: Progress) -> int:
             found = await doctor.database(at.database, inside=at.inside)
             for finding in [*found, await doctor.redis(at.redis, inside=at.redis_inside)]:
                 show(finding)
-            async with model_client(loaded, Health()) as (client, _):
+            await asyncio.to_thread(tokens.seed, loaded.data / "tokens")
+            async with model_client(loaded, Health()) as (client, names):
                 answers = True
-                async for finding in doctor.model(client, loaded):
+                async for finding in Examination(loaded, client, names).findings():
                     answers &= finding.well or not finding.fatal
                     show(finding)
+                if all(finding.well for finding in found):
+                    async with Database(at.database, size=1) as db:
+                        show(await doctor.timers(db))
                 # An embedding model of an endpoint that does not answer is the same fault, told above.
                 if all(finding.well for finding in found) and (answers or not loaded.config.model.embedding):
                     async with Database(at.database, size=4) as db:
                         show(await doctor.embedding(await embedder_for(loaded, db, client), db))
     except (EmbeddedError, StartError) as error:
         show(wrong(str(error), ""))
-    print("All is well." if not wrongs else f"{wrongs} of these need{'s' if wrongs == 1 else ''} you.")  # noqa: T201
-    return 1 if wrongs else 0
+    return _told(loaded, wrongs, fix=fix)
+
+
+def _told(loaded: Loaded, wrongs: Sequence[Finding], *, fix: bool) -> int:
+    """The last lines of `bot doctor`, with what it wrote. Returns the exit code."""
+    fixes = {key: value for finding in wrongs for key, value in finding.fixes.items()}
+    if not wrongs:
+        print("All is well.")  # noqa: T201
+        return 0
+    if fix and fixes:
+        writing.write(loaded.file, fixes)
+        for key, value in fixes.items():
+            variable = f"KEEPSAKE__{key.replace('.', '__').upper()}"
+            over = f" (but {variable} in the environment overrides it)" if variable in os.environ else ""
+            print(f"{loaded.file.name}: {key} is {str(value).lower()} now{over}")  # noqa: T201
+        print("Run `bot doctor` again.")  # noqa: T201
+    else:
+        could = " `bot doctor --fix` writes the settings for it into the configuration." if fixes else ""
+        print(f"{len(wrongs)} of these need{'s' if len(wrongs) == 1 else ''} you.{could}")  # noqa: T201
+    return 1
 
 
 @contextmanager

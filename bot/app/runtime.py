@@ -8,18 +8,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import ceil
+from typing import Any
 
 import psycopg
 from psycopg_pool import PoolTimeout
 
 from adapters.base import Adapter, Answer, Changed, Incoming, Person, PlaceOf, Streams
-from bot import commands, prompts
-from bot.app import platforms
+from bot import commands
+from bot.app import platforms, trials
+from bot.app.agents import APOLOGY, agent_settings, prompts_of
 from bot.app.services import Services
 from bot.app.speaking_wiring import initiative_for, listening_for
 from bot.commands.context import Parts
 from bot.config.findings import StartError
-from bot.config.sections import EngineSection
+from bot.config.sections import RESERVE, EngineSection
 from bot.config.speaking import OpenersSection
 from bot.engine import changes, deadletters, inbox
 from bot.engine.events import Claim
@@ -32,16 +34,13 @@ from bot.engine.signals import Senders
 from bot.engine.timers import Ticker
 from bot.engine.upkeep import Upkeep
 from bot.engine.worker import STOPPED_WITHIN, Turn, Worker
-from bot.keeping.decision import KeepingRules
 from bot.keeping.keeper import Keeper
-from bot.keeping.notice import Notice
+from bot.keeping.notice import Notice, hosts_of
 from bot.keeping.retention import Retention
 from bot.speaking.reminders import say_dead
 from bot.speaking.welcome import Welcome
 from bot.turn.agent import Agent
-from bot.turn.executor import Bounds
 from bot.turn.pressure import Pressure
-from bot.turn.state import AgentSettings
 from memory import tokens
 from memory.embedding_filler import EmbeddingFiller
 from memory.spending import Price
@@ -50,12 +49,6 @@ log = logging.getLogger(__name__)
 
 PARTS = frozenset({"worker", "adapters", "scheduler"})
 """What `bot run --only` may name."""
-PAGE_SIZE = 10
-PATIENCE = timedelta(seconds=30)
-WAITING = "This takes longer than usual; I am still on it."
-APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
-REFUSED = "Sorry, the model declined to answer this."
-SPENT = "You've reached today's limit: my budget for our conversations is used up. I keep what you write and will answer after midnight UTC."
 AWAY = "My memory does not answer right now. Please try again in a moment."
 LAST_ROUND = 3.0
 """Seconds in which, at the end, the last answers still go out."""
@@ -77,13 +70,22 @@ def engine_settings(chosen: EngineSection, *, inside: bool = False) -> EngineSet
         shutdown_grace=chosen.shutdown_grace,
         apology=APOLOGY,
     )
-    return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=2.0) if inside else settings
+    return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=1.0) if inside else settings
 
 
 class Runtime:
     """One process of the bot. Made by `assembled`."""
 
-    def __init__(self, services: Services, queue: Queue, adapters: Sequence[Adapter], *, burst: timedelta | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        queue: Queue,
+        adapters: Sequence[Adapter],
+        *,
+        burst: timedelta | None = None,
+        say: Callable[[str], None] = log.info,
+    ) -> None:
+        self._say = say
         self._services = services
         self._queue = queue
         self._adapters = adapters
@@ -135,6 +137,7 @@ class Runtime:
         """Run the named parts until `stop` is set or every adapter has ended by itself; then end in order: no new events, the
         running turns within their grace, the last answers."""
         services, settings = self._services, self._settings
+        small = await self._small(stop) if "worker" in only else False
         async with asyncio.TaskGroup() as group:
             background: list[asyncio.Task[None]] = []
             workers: list[asyncio.Task[None]] = []
@@ -142,23 +145,35 @@ class Runtime:
             senders: list[OutboxSender] = []
             if "worker" in only:
                 worker = Worker(
-                    services.db, self._queue, self._shown(self._agent().turn), settings, now=now, outbound=self._outbound
+                    services.db, self._queue, self._shown(self._agent(small).turn), settings, now=now, outbound=self._outbound
                 )
                 workers.append(group.create_task(worker.run(), name="worker"))
                 background.append(group.create_task(self._filler.run(), name="embeddings"))
             if "scheduler" in only:
                 initiative = self._initiative
                 ticker = Ticker(
-                    services.db, now=now, decide=initiative.on_due, also=(initiative.plan, partial(say_dead, initiative))
+                    services.db,
+                    now=now,
+                    decide=initiative.on_due,
+                    also=(initiative.plan, partial(say_dead, initiative)),
+                    count=services.health.count,
+                    looked=lambda look: services.health.timers(look.at, look.error, look.put_off),
                 )
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
-                background.append(group.create_task(Upkeep(services.db, self._queue, settings).run(), name="upkeep"))
-                kept = Retention(services.db, services.cache, services.loaded.config.retention, services.loaded.data, now=now)
+                background.append(group.create_task(Upkeep(services.db, self._queue, settings, now=now).run(), name="upkeep"))
+                kept = Retention(
+                    services.db,
+                    services.cache,
+                    services.loaded.config.retention,
+                    services.loaded.data,
+                    services.erasure_key,
+                    now=now,
+                )
                 background.append(group.create_task(kept.run(), name="retention"))
             if "adapters" in only:
                 for adapter in self._adapters:
-                    senders.append(OutboxSender(services.db, adapter, settings, now=now, outbound=self._outbound))
+                    senders.append(self._sender(adapter))
                     background.append(group.create_task(senders[-1].run(), name=f"sender {adapter.platform}"))
                     intake.append(group.create_task(adapter.run(self.reception), name=f"adapter {adapter.platform}"))
             await _until(stop, intake)
@@ -167,6 +182,20 @@ class Runtime:
             for sender in senders:
                 await _last_round(sender)
             await _cancelled(background)
+
+    def _sender(self, adapter: Adapter) -> OutboxSender:
+        number = self._queue.number
+        return OutboxSender(self._services.db, adapter, self._settings, now=now, outbound=self._outbound, number=number)
+
+    async def _small(self, stop: asyncio.Event) -> bool:
+        """Whether the chat model is small; at its first start it is tried, until told to stop."""
+        services = self._services
+        look = asyncio.create_task(trials.small(services.loaded, services.model, services.names, self._say), name="model size")
+        await _until(stop, [look])
+        if look.done():
+            return look.result()
+        await _cancelled([look])
+        return False
 
     def _shown(self, turn: Turn) -> Turn:
         """The turn, with a sign on the platform that the agent works at it, where one of this process's adapters serves the place."""
@@ -181,41 +210,22 @@ class Runtime:
 
         return shown
 
-    def _agent(self) -> Agent:
+    def _agent(self, small: bool) -> Agent:
         services, config = self._services, self._services.loaded.config
-        bounds = config.turn
-        settings = AgentSettings(
-            chat_model=services.names.chat,
-            summary_model=services.names.summary,
-            budget=config.context.budget,
-            warning=config.context.warning,
-            flush=config.context.flush,
-            evict=config.context.evict,
-            reply_reserve=config.context.reply_reserve,
-            page_size=PAGE_SIZE,
-            patience=PATIENCE,
-            bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
-            waiting_line=WAITING,
-            apology=APOLOGY,
-            refused_line=REFUSED,
-            spent_line=SPENT,
-            image_tokens=config.model.image_tokens,
-            name=services.loaded.persona.name,
-            rules=KeepingRules(config.keeping.sensitive, config.keeping.answer_hours * 3600),
-        )
+        settings = agent_settings(services.loaded, services.names, small=small)
         growing = {
             adapter.platform: adapter for adapter in self._adapters if isinstance(adapter, Streams) and adapter.pace is not None
         }
-        texts = prompts.load(services.names.chat, services.loaded.home / "prompts", growing=bool(growing))
+        texts = prompts_of(services.loaded, services.names, growing=bool(growing), small=small)
         count = partial(tokens.count, encoding=services.encoding)
         pressure = Pressure(services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=now)
         share = pressure.fixed_share()
         if share > config.context.fixed_limit:
             context = config.context
-            # Rounded up to the next hundred: the window is rounded down, and so is what the model's margin leaves of it.
-            least = (
-                ceil((share * (context.budget - context.reply_reserve) / context.fixed_limit + context.reply_reserve) / 100) * 100
-            )
+            # Rounded up to the next hundred: the window is rounded down, and so is what the model's margin leaves of it. The reserve
+            # grows with the budget unless it is set.
+            window = share * (context.budget - context.reply_reserve) / context.fixed_limit
+            least = ceil((window + max(context.reply_reserve, min(RESERVE, window / 7))) / 100) * 100
             raise StartError(
                 f"context.budget: instructions, functions and persona take {share:.0%} of it, more than context.fixed_limit "
                 f"({config.context.fixed_limit:.0%}). Raise context.budget to {least}, or shorten the persona."
@@ -234,7 +244,9 @@ class Runtime:
             growing=growing,
             initiative=self._initiative,
             listening=listening_for(services, count),
-            notice=Notice(config.consent.notice, config.consent.workspaces),
+            notice=Notice(
+                config.consent.notice, config.consent.workspaces, hosts_of(config.model, rehearsal=services.loaded.rehearsal)
+            ),
             keeper=Keeper(services.processor, count) if config.keeping.judge == "model" else None,
             stored=self._filler.wake,
         )
@@ -263,6 +275,7 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
         erasure_key=services.erasure_key,
         operators=services.loaded.config.access.operators,
         about=about,
+        hosts=hosts_of(services.loaded.config.model, rehearsal=services.loaded.rehearsal),
         now=now,
         admins=services.loaded.config.access.admins,
         admins_see_direct=services.loaded.config.access.admins_see_direct,
@@ -276,20 +289,25 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
 
 @asynccontextmanager
 async def assembled(
-    services: Services, adapters: Sequence[Adapter], *, settings: EngineSettings | None = None, burst: timedelta | None = None
+    services: Services,
+    adapters: Sequence[Adapter],
+    *,
+    settings: EngineSettings | None = None,
+    burst: timedelta | None = None,
+    say: Callable[[str], None] = log.info,
 ) -> AsyncIterator[Runtime]:
-    """The runtime on opened services. With the data folder to ourselves, jobs that a killed process left are free at once, and what
-    it was sending is looked up at once."""
+    """The runtime on opened services. Jobs that killed processes left are free at once; with the data folder to ourselves, what they were
+    sending is looked up at once too."""
     chosen = settings or engine_settings(services.loaded.config.engine, inside=services.at.inside)
     async with Queue(services.at.database, chosen, now=now) as queue:
+        await Upkeep(services.db, queue, now=now).reap(at_once=True)
         if services.at.alone:
-            await Upkeep(services.db, queue, replace(chosen, stalled=0.0)).reap()
             async with services.db.bare() as connection:
                 await connection.execute("SELECT doubt_sending(%s)", (now(),))
-        yield Runtime(services, queue, adapters, burst=burst)
+        yield Runtime(services, queue, adapters, burst=burst, say=say)
 
 
-async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[None]]) -> None:
+async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[Any]]) -> None:
     """Wait for the order to stop, or (with adapters) for the last of them to end."""
     asked = asyncio.ensure_future(stop.wait())
     ended = asyncio.ensure_future(asyncio.wait(intake)) if intake else None
@@ -301,7 +319,7 @@ async def _until(stop: asyncio.Event, intake: Sequence[asyncio.Task[None]]) -> N
             ended.cancel()
 
 
-async def _cancelled(tasks: Sequence[asyncio.Task[None]], patience: float = STOPPED_WITHIN) -> None:
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]], patience: float = STOPPED_WITHIN) -> None:
     for task in tasks:
         task.cancel()
     await ended(tasks, patience=patience)

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
 KEY_FILE = "erasure.key"
-WATCH_EVERY = 5.0
+WATCH_EVERY = 2.0
 """Seconds between two looks at the servers inside."""
 
 
@@ -189,10 +189,9 @@ async def opened(
                         embedder = await embedder_for(loaded, db, model)
                         meaning = await use_model(db, embedder)
                         key = erasure_key(loaded.data)
-                        if again := await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC)):
-                            progress(
-                                f"Erased again: {again} {'person' if again == 1 else 'people'} that a restored database had brought back."
-                            )
+                        await cache.empty_quietly()
+                        if again := str(await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC))):
+                            progress(again)
                         try:
                             yield Services(loaded, at, db, cache, meaning, model, processor, names, health, key)
                         finally:
@@ -262,7 +261,7 @@ def _processor(loaded: Loaded, db: Database, model: ModelClient, names: Names, f
 
 def _client(url: str, key: str, loaded: Loaded, health: Health) -> WatchedModel:
     config = loaded.config.model
-    return WatchedModel(url, key, timeout=config.timeout, calls=config.calls, health=health)
+    return WatchedModel(url, key, timeout=config.timeout, calls=config.calls, extra=config.extra, health=health)
 
 
 async def embedder_for(loaded: Loaded, db: Database, model: ModelClient) -> Embedder:

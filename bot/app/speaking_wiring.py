@@ -8,6 +8,7 @@ from datetime import timedelta
 from adapters.base import Adapter, Quiets
 from bot.app.services import Services
 from bot.config.loading import Config
+from bot.config.speaking import OpenersSection
 from bot.speaking.decision import SpeakingRules
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listener
@@ -30,6 +31,17 @@ def rules_of(config: Config) -> SpeakingRules:
     )
 
 
+def question_of(chosen: OpenersSection) -> str:
+    """The question for leave, made from the rules that hold."""
+    times = "once" if chosen.daily_cap == 1 else "twice" if chosen.daily_cap == 2 else f"{chosen.daily_cap} times"
+    # Not str.format: what else stands between braces in an operator's text stays.
+    filled = {"quiet_from": f"{chosen.quiet_from:%H:%M}", "quiet_to": f"{chosen.quiet_to:%H:%M}", "times": times}
+    text = chosen.ask
+    for name, value in filled.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
 def initiative_for(services: Services, adapters: Sequence[Adapter]) -> Initiative:
     """What decides whether and when the bot speaks first."""
     config = services.loaded.config
@@ -44,9 +56,9 @@ def listening_for(services: Services, count_tokens: Callable[[str], int]) -> Lis
     """What the bot itself does with what people write."""
     config = services.loaded.config
     return Listener(
-        services.loaded.persona.care,
+        services.loaded.persona.emergency,
         timedelta(hours=config.care.repeat_hours),
-        config.openers.ask if config.openers.enabled else "",
+        question_of(config.openers) if config.openers.enabled else "",
         config.openers.ask_after,
         services.processor if config.care.second_voice else None,
         count_tokens,

@@ -1,6 +1,6 @@
 """What measures quality and speed, loaded only when asked for: `bot bench NAME --data PATH`.
 
-`bot/cli/bench.py` names the benchmarks; each has `main(data)`, which prints its figures and returns the exit code. Beside them:
+`bot/cli/bench.py` names the benchmarks; each has `main(data)`, or `main(loaded)`, which prints its figures and returns the exit code. Beside them:
 
     stage    servers of their own, the bot's services on them, agents driven by hand
     running  the whole bot in this process, with a stopwatch for an adapter

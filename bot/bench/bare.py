@@ -14,7 +14,7 @@ import openai
 from psycopg_pool import AsyncConnectionPool
 
 from bot.bench.bulk import Owner
-from bot.functions import SCHEMAS
+from bot.model.calls import FunctionSchema
 from bot.model.client import ModelClient
 
 _INSERT = "INSERT INTO bench.said (talk, role, content) VALUES (%s, %s, %s)"
@@ -59,7 +59,11 @@ def by_ours(client: ModelClient) -> Ask:
     """A model call through the bot's own client, which spares the library its walk through every message."""
 
     async def ask(request: Mapping[str, Any]) -> str:
-        reply = await client.complete(str(request["model"]), request["messages"], SCHEMAS, max_tokens=int(request["max_tokens"]))
+        told = (tool["function"] for tool in request["tools"])
+        functions = [FunctionSchema(one["name"], one["description"], one["parameters"]) for one in told]
+        reply = await client.complete(
+            str(request["model"]), request["messages"], functions, max_tokens=int(request["max_tokens"])
+        )
         return reply.text or ""
 
     return ask

@@ -22,7 +22,8 @@ from psycopg.rows import dict_row
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from adapters.base import Incoming, Person, PlaceOf
-from bot.app.runtime import APOLOGY, PAGE_SIZE, REFUSED, SPENT, WAITING, engine_settings
+from bot.app.agents import agent_settings
+from bot.app.runtime import engine_settings
 from bot.app.services import Services, opened
 from bot.bench.model import ModelServer
 from bot.config.loading import Config, Loaded
@@ -32,10 +33,10 @@ from bot.engine import inbox, turns
 from bot.engine.events import Claim
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
+from bot.keeping.decision import KeepingRules
 from bot.prompts import load
 from bot.speaking.initiative import Initiative
 from bot.turn.agent import Agent
-from bot.turn.executor import Bounds
 from bot.turn.pressure import Pressure
 from bot.turn.state import AgentSettings, RunningTurn
 from memory import messages, tokens
@@ -83,7 +84,7 @@ async def services_on(running: Servers, model_url: str, **sections: Mapping[str,
     chosen: dict[str, Any] = {
         "database": {"url": running.bot_url},
         "redis": {"url": running.redis_url},
-        "model": {"base_url": model_url, "chat": CHAT_MODEL},
+        "model": {"base_url": model_url, "chat": CHAT_MODEL, "size": "large"},
     }
     chosen |= {name: {**chosen.get(name, {}), **values} for name, values in sections.items()}
     with tempfile.TemporaryDirectory(prefix="keepsake-bench-") as folder:
@@ -108,25 +109,9 @@ async def owning(running: Servers) -> AsyncIterator[psycopg.AsyncConnection[dict
 
 def settings_of(services: Services) -> AgentSettings:
     """What the composition root gives every agent."""
-    config = services.loaded.config
-    context, turn = config.context, config.turn
-    return AgentSettings(
-        chat_model=services.names.chat,
-        summary_model=services.names.summary,
-        budget=context.budget,
-        warning=context.warning,
-        flush=context.flush,
-        evict=context.evict,
-        reply_reserve=context.reply_reserve,
-        page_size=PAGE_SIZE,
-        bounds=Bounds(turn.passes, turn.memory_calls, turn.memory_writes, turn.seconds, turn.tokens),
-        # The clock is that of the conversation told, so nobody runs out of patience.
-        patience=timedelta(days=1),
-        waiting_line=WAITING,
-        apology=APOLOGY,
-        refused_line=REFUSED,
-        spent_line=SPENT,
-    )
+    # The clock is that of the conversation told, so nobody runs out of patience.
+    settings = agent_settings(services.loaded, services.names, small=False)
+    return replace(settings, patience=timedelta(days=1), rules=KeepingRules())
 
 
 class WatchedPressure(Pressure):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from bot.config.findings import StartError
+from bot.config.loading import Loaded
 
 NAMES = (
     "retrieval",
@@ -19,11 +20,14 @@ NAMES = (
     "timers",
     "openers",
     "erasure",
+    "tasks",
 )
 """What measures is part of a checkout, not of an installed program."""
+CONFIGURED = ("tasks",)
+"""Those that try the configured model: their `main` takes the configuration instead of data."""
 
 
-async def measure(name: str, data: Path) -> int:
+async def measure(name: str, data: Path, loaded: Loaded) -> int:
     """`bot bench NAME`: its figures on standard output. Returns the exit code."""
     known = sorted(NAMES)
     if name not in known:
@@ -32,7 +36,7 @@ async def measure(name: str, data: Path) -> int:
         raise StartError("bench: the benchmarks are not installed. Run them in a checkout: `make bench DATA=PATH`.")
     module = importlib.import_module(f"bot.bench.{name}")
     try:
-        return int(await asyncio.to_thread(module.main, data) or 0)
+        return int(await asyncio.to_thread(module.main, loaded if name in CONFIGURED else data) or 0)
     except (ValueError, KeyError, UnicodeError) as error:
         raise StartError(
             f"--data: {data} is not what `bench {name}` reads ({type(error).__name__}). docs/benchmarks.md names its data."

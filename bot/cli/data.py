@@ -67,8 +67,8 @@ def backup(
 ) -> None:
     """Write the whole database into one file that only you can read, while the bot may go on working."""
     loaded = existing(settings(context))
-    with _source(loaded, admin_url_env) as source:
-        done = backups.backup(source, file, now=datetime.now(UTC), **_named(loaded))
+    with source(loaded, admin_url_env) as here:
+        done = backups.backup(here, file, now=datetime.now(UTC), **named(loaded))
     typer.echo(f"Written: {done}")
 
 
@@ -82,23 +82,23 @@ def restore(
     loaded = settings(context)
     backups.check_file(file)  # before a server is started for it
     now = datetime.now(UTC)
-    with _source(loaded, admin_url_env) as target:
-        address = backups.address(target, **_named(loaded))
-        # Before the present database is given up, with what it knows: a backup must not bring back who was erased since.
+    with source(loaded, admin_url_env) as target:
+        address = backups.address(target, **named(loaded))
+        # Before the present database is given up, with what it knows: a backup must not bring back what was decided since.
         make_folder(loaded.data)
-        record = erasures.of_database(address) | erasures.read(loaded.data)
-        if record:
-            erasures.write(loaded.data, {each: at for each, at in record.items() if each[0] == "person"})
-        backups.restore(target, file, replace=replace, **_named(loaded))
+        key = erasure_key(loaded.data)
+        record = erasures.of_database(address, key)
+        erasures.write(loaded.data, {each: at for each, at in record.items() if each[0] != "event"})
+        record = erasures.newest(record, erasures.read(loaded.data))
+        backups.restore(target, file, replace=replace, **named(loaded))
         asyncio.run(_emptied(loaded.config.redis.url or (target.redis_url if isinstance(target, Servers) else "")))
-        again = None
+        again = ""
         if isinstance(target, Servers):
             _migrated("data.folder", target.owner_url)
-            again = erasures.reapply(address, record, erasure_key(loaded.data), now) if record else 0
-    whom = "1 person" if again == 1 else f"{again} people"
-    erased = f" Erased again: {whom} who had been erased since the backup was made." if again else ""
-    rest = " Now run `bot migrate --admin-url-env NAME`; the erasures since then are applied again at the next start."
-    typer.echo(f"Restored.{rest if again is None else erased}")
+            again = str(erasures.reapply(address, record, key, now))
+        else:
+            again = "Now run `bot migrate --admin-url-env NAME`; what people decided since is applied again at the next start."
+    typer.echo(f"Restored. {again}".rstrip())
 
 
 def _migrated(key: str, owner_url: str) -> bool:
@@ -118,7 +118,8 @@ async def _emptied(redis: str) -> None:
         await cache.close()
 
 
-def _source(loaded: Loaded, variable: str | None) -> AbstractContextManager[Servers | str]:
+def source(loaded: Loaded, variable: str | None) -> AbstractContextManager[Servers | str]:
+    """The servers inside, or the administrator's address of the external ones. Raises StartError."""
     if loaded.config.database.url:
         return nullcontext(secret_of(variable, "--admin-url-env"))
     _needs_none(variable)
@@ -134,6 +135,7 @@ def _needs_none(variable: str | None) -> None:
         )
 
 
-def _named(loaded: Loaded) -> dict[str, str]:
+def named(loaded: Loaded) -> dict[str, str]:
+    """The database's own name where the configuration gives one."""
     name = urlsplit(loaded.config.database.url).path.lstrip("/")
     return {"database": name} if name else {}

@@ -18,7 +18,7 @@ import psycopg
 import typer
 
 from bot import logs
-from bot.cli import data, people, platforms
+from bot.cli import data, people, platforms, proving
 from bot.cli.bench import NAMES
 from bot.cli.shared import Options, note, settings
 from bot.config.findings import StartError
@@ -33,6 +33,7 @@ EXAMPLES = (
     ("bot --config /etc/keepsake.yaml run", "run the server process"),
     ("bot run --only worker", "run one part of it"),
     ("bot doctor", "what is wrong, and what to do"),
+    ("bot doctor --fix", "write the settings that mend it"),
     ("bot migrate --admin-url-env ADMIN_URL", "prepare an external database"),
     ("bot backup /var/backups", "write everything into one file"),
     ("bot restore keepsake-20261129T120000Z.dump --replace", "bring it back"),
@@ -40,6 +41,7 @@ EXAMPLES = (
     ("bot memory view console::ada", "what is kept of a person"),
     ("bot memory export console::ada", "all of it as files"),
     ("bot memory delete console::ada", "erase a person"),
+    ("bot memory verify 'words that should be gone'", "whether they are"),
     ("bot memory import ada-20261130.json console::ada", "bring an export in again"),
     ("bot usage show --days 7", "what model calls cost"),
     ("bot usage reset --all", "start the budget of the day anew"),
@@ -110,18 +112,22 @@ def run(
     _go(serve(loaded, parts=parts, progress=note))
 
 
-@app.command(epilog="Example: bot doctor")
-def doctor(context: typer.Context) -> None:
+@app.command(epilog="Example: bot doctor --fix")
+def doctor(
+    context: typer.Context,
+    fix: Annotated[bool, typer.Option("--fix", help="Write the settings that mend a fault into the configuration file.")] = False,
+) -> None:
     """Check configuration, data folder, database, Redis, model and embedding, and say what to do about each fault."""
     from bot.app.modes import examine
 
-    _go(examine(settings(context), progress=note))
+    _go(examine(settings(context), fix=fix, progress=note))
 
 
 app.command(epilog="Example: bot migrate --admin-url-env ADMIN_URL")(data.migrate)
 app.command(epilog="Example: bot backup /var/backups/keepsake")(data.backup)
 app.command(epilog="Example: bot restore keepsake-20261129T120000Z.dump --replace")(data.restore)
 app.command(epilog="Example: bot users")(people.users)
+people.memory.command("verify", epilog="Example: bot memory verify 'words that should be gone'")(proving.verify)
 app.add_typer(people.memory, name="memory")
 app.add_typer(people.dead_letters, name="dead-letters")
 app.add_typer(people.usage, name="usage")
@@ -138,8 +144,7 @@ def bench(
     """Measure quality or speed and print the figures."""
     from bot.cli.bench import measure
 
-    settings(context)
-    _go(measure(name, data))
+    _go(measure(name, data, settings(context)))
 
 
 @app.command(epilog="Example: bot version")

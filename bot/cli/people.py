@@ -14,9 +14,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from adapters.base import Answer
+from adapters.base import Answer, PlaceOf
 from bot.cli.shared import existing, note, settings
-from bot.commands import exporting, forgetting
+from bot.commands import erasing, exporting, quoted
 from bot.commands import memory as views
 from bot.commands.access import Actor
 from bot.commands.context import Asking, Parts, asking_as_operator, person_named
@@ -32,7 +32,8 @@ dead_letters = typer.Typer(help="Messages that could not be answered: list them,
 User = Annotated[str, typer.Argument(help="The person as `bot users` shows them: platform:realm:user, or the user's id alone.")]
 
 
-def _with_parts(loaded: Loaded, act: Callable[[Parts], Awaitable[str]]) -> None:
+def with_parts(loaded: Loaded, act: Callable[[Parts], Awaitable[str]]) -> None:
+    """Print what an act on the opened services says."""
     from bot.app.modes import operating
 
     async def go() -> str:
@@ -49,6 +50,9 @@ def _operator() -> Actor:
 
 def _on(loaded: Loaded, user: str, action: str, body: Callable[[Asking], Awaitable[str | Answer]]) -> None:
     async def act(parts: Parts) -> str:
+        if (person := await quoted.bystander(parts, user)) is not None:
+            said = await body(Asking(parts, person, PlaceOf("console", "", "", "", "direct"), _operator(), None, None, ""))
+            return said if isinstance(said, str) else said.text
         person, agent = await person_named(parts.db, user)
         asking = asking_as_operator(parts, person, agent, _operator())
         async with parts.db.agent(agent, everything=True) as connection:
@@ -56,7 +60,7 @@ def _on(loaded: Loaded, user: str, action: str, body: Callable[[Asking], Awaitab
         said = await body(asking)
         return said if isinstance(said, str) else said.text
 
-    _with_parts(loaded, act)
+    with_parts(loaded, act)
 
 
 def users(context: typer.Context) -> None:
@@ -82,7 +86,7 @@ def users(context: typer.Context) -> None:
             ],
         )
 
-    _with_parts(settings(context), act)
+    with_parts(settings(context), act)
 
 
 @memory.command("view", epilog="Example: bot memory view console::ada")
@@ -122,10 +126,8 @@ def bring_in(
 
     async def act(parts: Parts) -> str:
         platform, realm, name = user.split(":", 2)
-        async with parts.db.bare() as connection:
-            agent = await value(connection, "SELECT agent_of(%s, %s, %s, %s, NULL, NULL)", (platform, realm, name, name))
         try:
-            counts = await importing.load(parts.db, agent, data if isinstance(data, dict) else {})
+            agent, counts = await importing.load_for(parts.db, platform, realm, name, data if isinstance(data, dict) else {})
         except importing.NotImported as error:
             raise StartError(f"{file}: cannot be brought in: {error}.") from error
         async with parts.db.agent(agent, everything=True) as connection:
@@ -133,7 +135,7 @@ def bring_in(
         shown = ", ".join(f"{number} {table}" for table, number in counts.items() if number)
         return f"Brought in: {shown or 'nothing'}."
 
-    _with_parts(settings(context), act)
+    with_parts(settings(context), act)
 
 
 @memory.command("delete", epilog="Example: bot memory delete discord::80351110224678912")
@@ -147,8 +149,9 @@ def delete(
         typer.confirm(f"Erase everything about {user}? This cannot be undone", abort=True)
 
     async def erase(asking: Asking) -> str:
-        agent, _ = asking.known()
-        return await forgetting.erase(asking, agent, "operator")
+        if asking.agent is None:
+            return (await quoted.forget(asking, sure=True)).text
+        return await erasing.erase(asking, asking.agent, "operator")
 
     _on(settings(context), user, "memory delete", erase)
 
@@ -178,7 +181,7 @@ def list_letters(context: typer.Context, limit: Annotated[int, typer.Option(help
             ],
         )
 
-    _with_parts(settings(context), act)
+    with_parts(settings(context), act)
 
 
 @dead_letters.command("replay", epilog="Example: bot dead-letters replay 17   or   bot dead-letters replay --all")
@@ -197,7 +200,7 @@ def replay(
             return f"{count} put back."
         return "No dead letters." if every else "There is no such dead letter."
 
-    _with_parts(settings(context), act)
+    with_parts(settings(context), act)
 
 
 @usage.command("show", epilog="Example: bot usage show --days 7")
@@ -229,7 +232,7 @@ def usage_show(context: typer.Context, days: Annotated[int, typer.Option(help="H
         opened = opener_line(openers) if openers and openers["considered"] else ""
         return "\n".join(part for part in (shown, opened, taken) if part)
 
-    _with_parts(loaded, act)
+    with_parts(loaded, act)
 
 
 def budget_table(limits: Limits, spent: Sequence[Mapping[str, Any]]) -> str:
@@ -278,7 +281,7 @@ def usage_reset(
             count = await value(connection, "SELECT reset_spending(%s, %s)", (agent, parts.now().date()))
         return f"Today's budget of {count} {'person' if count == 1 else 'people'} begins anew."
 
-    _with_parts(settings(context), act)
+    with_parts(settings(context), act)
 
 
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -9,6 +9,7 @@
     changing      /memory correct, share, unshare and undo
     pausing       /memory pause and resume
     exporting     /memory export
+    reminders     /reminders
     settings      /settings
     linking       /link and /unlink
     conversation  /stop, /retry, /fresh
@@ -24,7 +25,20 @@ from dataclasses import dataclass
 from psycopg.errors import ForeignKeyViolation
 
 from adapters.base import Answer, Person, PlaceOf
-from bot.commands import admin, changing, conversation, exporting, forgetting, linking, memory, pausing, settings, status, why
+from bot.commands import (
+    admin,
+    changing,
+    conversation,
+    exporting,
+    forgetting,
+    linking,
+    memory,
+    pausing,
+    reminders,
+    settings,
+    status,
+    why,
+)
 from bot.commands.access import Action, Actor, Target, may
 from bot.commands.context import NOBODY, Asking, CommandRefused, Parts, ask
 from bot.commands.paging import spelled
@@ -83,6 +97,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("/memory pause", "keep nothing new until you resume", "/memory pause", "pause", pausing.pause),
     Command("/memory resume", "remember again", "/memory resume", "pause", pausing.resume),
     Command("/memory export", "everything I keep of you, as JSON and to read", "/memory export json", "export", exporting.export),
+    Command("/reminders", "what I will remind you of, with its numbers", "/reminders", "reminders", reminders.reminders),
+    Command("/reminders move", "give one another time", "/reminders move t3 tomorrow at 9", "reminders", reminders.move),
+    Command("/reminders snooze", "let one come again in some minutes", "/reminders snooze t3 10", "reminders", reminders.snooze),
+    Command("/reminders done", "finish one", "/reminders done t3", "reminders", reminders.done),
+    Command("/reminders stop", "let one not come again", "/reminders stop t3", "reminders", reminders.stop),
+    Command("/reminders cancel", "cancel one", "/reminders cancel t3", "reminders", reminders.cancel),
     Command("/stop", "stop the answer that is being made", "/stop", "stop", conversation.stop),
     Command("/retry", "answer your last message again", "/retry", "retry", conversation.retry),
     Command("/fresh", "begin a new conversation without forgetting", "/fresh", "fresh", conversation.fresh),

@@ -26,6 +26,7 @@ Action = Literal[
     "link",
     "stop",
     "retry",
+    "reminders",
     "fresh",
     "status",
     "press",

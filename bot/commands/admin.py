@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from adapters.base import Answer, Button, Person
-from bot.commands import exporting, forgetting, memory
+from bot.commands import erasing, exporting, forgetting, memory
 from bot.commands.access import Action, Target, may
 from bot.commands.changing import writable
 from bot.commands.context import Asking, CommandRefused, counted
@@ -44,7 +44,7 @@ async def delete(asking: Asking) -> Answer:
         await note(about, "/admin memory delete")
     if verdict.everything:
         agent, _ = about.known()
-        return Answer(await forgetting.erase(about, agent, verdict.role))
+        return Answer(await erasing.erase(about, agent, verdict.role))
     return await forgetting.forget_workspace(about, sure=sure)
 
 

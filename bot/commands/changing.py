@@ -9,6 +9,7 @@ from typing import Any
 from adapters.base import Answer, Button
 from bot.commands.context import NOBODY, Asking, CommandRefused
 from bot.commands.memory import not_there
+from bot.keeping.decision import Said, others_words
 from memory import log, undo
 from memory.db import Connection, value
 from memory.places import strictest
@@ -24,6 +25,7 @@ SHARED = (
     "{} may now be used in every place of this platform's workspaces where we talk, also where others read my answers; not on other "
     "platforms. /memory unshare {} takes that back."
 )
+OTHERS = "Those are somebody else's words ({}), and only they may widen where they are used."
 UNSHARED = "{} is used again only where it came from, and in your direct messages with me."
 
 
@@ -112,6 +114,8 @@ async def _share(asking: Asking, *, shareable: bool) -> Answer:
         if was["shareable"] == shareable:
             raise CommandRefused(f"{wanted} is {'shared already' if shareable else 'not shared'}.")
         content = await _content(connection, wanted)
+        if shareable and (whose := await _somebody_else(connection, wanted, content or "")):
+            raise CommandRefused(OTHERS.format(whose))
         place = await value(connection, f"SELECT place_id FROM {undo.TABLES[wanted.target]} WHERE id = %s", (wanted.number,))  # noqa: S608
         if place not in await writable(connection):
             raise CommandRefused("Ask for that in a direct message to me, or where it came from.")
@@ -133,6 +137,30 @@ async def _share(asking: Asking, *, shareable: bool) -> Answer:
     if shareable:
         return Answer(SHARED.format(wanted, wanted), (Button("Do not share", f"/memory unshare {wanted}"),))
     return Answer(UNSHARED.format(wanted))
+
+
+async def _somebody_else(connection: Connection, wanted: Thing, content: str) -> str:
+    """Whose words a thing holds, if they are not the person's: a quote, what was noted as theirs, or what repeats a quote of its turn."""
+    own = "SELECT platform || ':' || realm || ':' || user_id FROM identities"
+    if wanted.letter != "t":
+        column = "CASE WHEN kind = 'quote' THEN author_id ELSE '' END" if wanted.letter == "m" else "author_id"
+        author = await value(
+            connection,
+            f"SELECT {column} FROM {undo.TABLES[wanted.target]} WHERE id = %s AND author_id NOT IN ({own})",  # noqa: S608 - names of ours
+            (wanted.number,),
+        )
+        if author:
+            return str(author)
+    cursor = await connection.execute(
+        f"""SELECT q.author_id, q.author_name, q.content, q.kind FROM messages q JOIN {undo.TABLES[wanted.target]} x ON x.turn_id = q.turn_id
+            WHERE x.id = %s AND q.id <> x.id AND (q.kind = 'quote' OR (q.kind = 'message' AND q.role = 'user'))""",  # noqa: S608 - as above
+        (wanted.number,),
+    )
+    said = [(row["kind"], Said(row["content"], row["author_id"], row["author_name"])) for row in await cursor.fetchall()]
+    mine = {row["author"] for row in await (await connection.execute(f"SELECT own AS author FROM ({own}) a(own)")).fetchall()}  # noqa: S608
+    others = [each for kind, each in said if kind == "quote" and each.author_id not in mine]
+    found = others_words(content, [each for _, each in said if each not in others], others)
+    return (found.author_id or found.author_name) if found else ""
 
 
 async def take_back(asking: Asking) -> Answer:

@@ -21,6 +21,7 @@ from memory.people import find_agent
 from memory.spending import Price
 
 NOBODY = "I know nothing about you yet: there is nothing to show."
+"""For who has no agent. What others said of theirs is `bot.commands.quoted`."""
 
 
 LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
@@ -46,7 +47,8 @@ class Parts:
     letter (None: all) back and returns how many. `erasure_key` keys the hashes that an erasure leaves behind. `about` are lines for
     /status, such as the model. `admins` names by workspace the ids of users and roles who administer it, `admins_see_direct` since when
     people are told that those see direct messages too. `code` makes the secret part of what links two accounts; `wake` has an agent's
-    work taken up when the transaction commits (None: by the sweeper). `usual` are the operator's settings for who has none of their own.
+    work taken up when the transaction commits (None: by the sweeper).
+    `hosts` receive what people write (empty: this machine). `usual` are the operator's settings for who has none of their own.
     """
 
     db: Database
@@ -59,6 +61,7 @@ class Parts:
     erasure_key: bytes
     operators: tuple[str, ...] = ()
     about: Mapping[str, str] | None = None
+    hosts: tuple[str, ...] = ()
     admins: Mapping[str, Collection[str]] = field(default_factory=dict)
     admins_see_direct: date | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)

@@ -1,11 +1,11 @@
 """/memory export: everything at once, as files on the console, as text elsewhere."""
 
 import os
-import re
 from pathlib import Path
 
 from adapters.base import Answer
 from bot.commands.context import Asking
+from bot.keeping import exports
 from memory import export as everything
 
 
@@ -18,8 +18,8 @@ async def export(asking: Asking) -> Answer:
     readable, data = everything.as_markdown(tables, now, zone), everything.as_json(tables, now)
     if asking.where.platform != "console":
         return Answer(data if asking.argument.strip().casefold() == "json" else readable)
-    name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', asking.person.user_id)[:40]}-{now:%Y%m%d-%H%M%S}"
-    folder = asking.parts.data / "exports"
+    name = exports.stem(asking.person.user_id, now)
+    folder = asking.parts.data / exports.FOLDER
     written = [write(folder / f"{name}.json", data), write(folder / f"{name}.md", readable)]
     of = f"Everything that is kept of {asking.person.author_id}" if asking.about_another else "Everything I keep of you"
     return Answer(f"{of}, for you alone to read:\n" + "\n".join(f"  {path}" for path in written))

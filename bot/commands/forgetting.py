@@ -14,16 +14,15 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from adapters.base import Answer, Button
+from bot.commands import erasing, quoted
 from bot.commands.access import Verdict
 from bot.commands.changing import lock, writable
-from bot.commands.context import NOBODY, Asking, CommandRefused, counted
+from bot.commands.context import Asking, CommandRefused, counted
 from bot.commands.memory import not_there, row_of
 from bot.commands.paging import LONGEST_LINE
-from bot.keeping import erasures
 from memory import archival_storage, log
 from memory.db import Connection, value
-from memory.forgetting import Gone, derived, erase_rows, of_period, of_places, perhaps, stop_waiting, waiting, widen
-from memory.people import find_agent
+from memory.forgetting import Gone, begin, derived, erase_rows, of_period, of_places, stop_waiting, waiting, widen
 from memory.places import place_label
 from memory.search import MAX_PAGE_SIZE, Query, search_messages
 from memory.things import Thing, brief, listed, things, when
@@ -34,11 +33,6 @@ USAGE = (
     "several; /memory view and /memory search show the numbers. Or more at once, which I show you first: /memory forget search WORDS, "
     "/memory forget from 2026-01-01 to 2026-01-31, /memory forget here, /memory forget #channel. /memory forget everything forgets all of it."
 )
-AWAY = "(Redis is away; what it still holds is no longer used and vanishes within an hour.)"
-SURE = (
-    "This erases everything I know about you, in every place: messages, memories, timers, unsent replies. It cannot be undone, "
-    "and /memory export keeps a copy for you first. To go ahead: /memory forget everything yes"
-)
 LISTED = 12
 """Things that a search to forget shows, and forgets, at once."""
 
@@ -48,8 +42,10 @@ async def forget(asking: Asking) -> Answer:
     asking.allowed("forget")
     words = asking.argument.split()
     first = words[0].casefold() if words else ""
+    if first == "quotes" or (first == "everything" and asking.agent is None):
+        return await quoted.forget(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
     if first == "everything":
-        return await _everything(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
+        return await erasing.everything(asking, sure=[word.casefold() for word in words[1:]] == ["yes"])
     if (named := things(words)) is not None:
         return await _numbers(asking, named)
     words, mark = _marked(words)
@@ -69,6 +65,11 @@ def _marked(words: list[str]) -> tuple[list[str], str]:
     return words, ""
 
 
+async def _locked(connection: Connection) -> None:
+    await begin(connection)
+    await lock(connection)
+
+
 def mark_of(gone: Gone) -> str:
     """Six digits that stand for exactly these things."""
     return hashlib.sha256(" ".join(map(str, gone.things())).encode()).hexdigest()[:6]
@@ -81,7 +82,7 @@ async def _numbers(asking: Asking, named: Sequence[Thing]) -> Answer:
     agent, _ = asking.known()
     verdict = asking.allowed("forget")
     async with asking.open(verdict) as connection:
-        await lock(connection)
+        await _locked(connection)
         rows = {}
         for each in named:
             row = await row_of(connection, each)
@@ -90,22 +91,20 @@ async def _numbers(asking: Asking, named: Sequence[Thing]) -> Answer:
             rows[each] = row
         gone = Gone.of(named)
         await widen(connection, agent, asking.place)
-        also = await _erase(
-            asking, connection, agent, verdict, await derived(connection, gone), named, rows[named[0]]["place_id"]
-        )
-    said = _account(named, gone) if any(each.letter != "t" for each in named) else "The timer is gone."
+        await derived(connection, gone)
+        others, also = await _erase(asking, connection, agent, verdict, gone, named, rows[named[0]]["place_id"])
+    said = (_account(named, gone) if any(each.letter != "t" for each in named) else "The timer is gone.") + _elsewhere(others)
     first = named[0]
     stays = len(named) == 1 and first.letter in "wa" and bool(gone.made_in)
     origin = f" Where it came from stays: /memory search {brief(str(rows[first]['content']), 30)}" if stays else ""
-    return _told(said + await _uncached(asking, agent) + origin, also)
+    return _told(said + await _uncached(asking, [agent, *others]) + origin, also)
 
 
 async def _erase(
     asking: Asking, connection: Connection, agent: int, verdict: Verdict, gone: Gone, named: Sequence[Thing], place: int
-) -> list[Thing]:
-    """Erase, log that it was done, and raise the version. Returns what else may have come from it."""
-    also = await perhaps(connection, gone)
-    await erase_rows(connection, gone)
+) -> tuple[list[int], list[Thing]]:
+    """Erase, log that it was done, and raise the version. Returns whose agents else held some of it, and what may have come from it too."""
+    others = await erase_rows(connection, gone)
     for each in named:
         await log.record(
             connection,
@@ -118,7 +117,8 @@ async def _erase(
             target_id=each.number,
         )
     await connection.execute("UPDATE agents SET version = version + 1")
-    return await _seen_here(asking, connection, agent, verdict, also)
+    await _uncached(asking, [agent, *others])
+    return others, await _seen_here(asking, connection, agent, verdict, gone.maybe)
 
 
 async def _seen_here(asking: Asking, connection: Connection, agent: int, verdict: Verdict, found: Sequence[Thing]) -> list[Thing]:
@@ -135,6 +135,12 @@ def _told(said: str, also: Sequence[Thing]) -> Answer:
     line = f"/memory forget {' '.join(map(str, also))}"
     buttons = (Button("Forget those too", line, "danger"),) if len(line) <= LONGEST_LINE else ()
     return Answer(f"{said} This may have come from it too, look at it: {listed(also)}.", buttons)
+
+
+def _elsewhere(others: Sequence[int]) -> str:
+    if not others:
+        return ""
+    return f" It stood as a quote in what I keep of {counted(len(others), 'other person', 'other people')}; it is gone there too."
 
 
 def _account(named: Sequence[Thing], gone: Gone) -> str:
@@ -168,7 +174,7 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
     verdict, zone = asking.allowed("forget"), await asking.zone()
     wanted = [word.casefold() for word in words]
     async with asking.open(verdict) as connection:
-        await lock(connection)
+        await _locked(connection)
         query = Query(" ".join(words), page_size=MAX_PAGE_SIZE)
         found = [(Thing("w", entry.id), entry.updated_at, entry.content) for entry in await entries(connection)]
         # By words alone: nothing goes because it only means something alike.
@@ -186,8 +192,9 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
             return _ask("This will be forgotten, with everything derived from it:", lines, again, gone, mark)
         named, spot = gone.things(), await _spot(asking, connection)
         await widen(connection, agent, asking.place)
-        also = await _erase(asking, connection, agent, verdict, await derived(connection, gone), named, spot)
-    return _told(_account(named, gone) + await _uncached(asking, agent), also)
+        await derived(connection, gone)
+        others, also = await _erase(asking, connection, agent, verdict, gone, named, spot)
+    return _told(_account(named, gone) + _elsewhere(others) + await _uncached(asking, [agent, *others]), also)
 
 
 async def _period(asking: Asking, first: str, last: str, mark: str) -> Answer:
@@ -196,7 +203,7 @@ async def _period(asking: Asking, first: str, last: str, mark: str) -> Answer:
     shown = f"everything from {when(start, zone)} to {when(end - timedelta(minutes=1), zone)}"
     verdict = asking.allowed("forget")
     async with asking.open(verdict) as connection:
-        await lock(connection)
+        await _locked(connection)
         places = await writable(connection)
         gone = await of_period(connection, start, end, places)
         line = f"/memory forget from {start.astimezone(zone):%Y-%m-%d} to {(end - timedelta(days=1)).astimezone(zone):%Y-%m-%d}"
@@ -219,7 +226,7 @@ def _dates(first: str, last: str, zone: tzinfo) -> tuple[datetime, datetime]:
 async def _place(asking: Asking, word: str, mark: str) -> Answer:
     verdict = asking.allowed("forget")
     async with asking.open(verdict) as connection:
-        await lock(connection)
+        await _locked(connection)
         row = await _place_called(asking, connection, word)
         gone = await of_places(connection, [row["id"]])
         shown = f"everything that came from {'our ' if row['kind'] == 'direct' else ''}{place_label(row['kind'], row['name'])}"
@@ -269,8 +276,7 @@ async def _many(
     waited = await stop_waiting(connection, *scope, asking.parts.now())
     await derived(connection, gone)
     counts = await _totals(connection, gone)
-    also = await perhaps(connection, gone)
-    await erase_rows(connection, gone)
+    others = await erase_rows(connection, gone)
     await log.record(
         connection,
         agent=agent,
@@ -282,9 +288,10 @@ async def _many(
         target_id=None,
     )
     await connection.execute("UPDATE agents SET version = version + 1")
-    also = await _seen_here(asking, connection, agent, verdict, also)
+    also = await _seen_here(asking, connection, agent, verdict, gone.maybe)
     taken = f" {counted(waited, 'waiting message')} taken back." if waited else ""
-    return _told(f"Forgotten: {shown}. That was {counts}.{taken}" + await _uncached(asking, agent), also)
+    said = f"Forgotten: {shown}. That was {counts}.{taken}{_elsewhere(others)}"
+    return _told(said + await _uncached(asking, [agent, *others]), also)
 
 
 async def _totals(connection: Connection, gone: Gone) -> str:
@@ -311,35 +318,21 @@ def _ask(head: str, lines: Sequence[str], line: str, gone: Gone, mark: str) -> A
     return Answer(text, (Button("Forget", yes, "danger"),))
 
 
-# Everything ----------------------------------------------------------------------------------------------
-
-
-async def _uncached(asking: Asking, agent: int) -> str:
+async def _uncached(asking: Asking, agents: Sequence[int]) -> str:
+    """Before the commit as well as after it: a process that is killed in between leaves nothing in Redis that anybody could use."""
     try:
-        await asking.parts.cache.forget(agent)
+        for agent in agents:
+            await asking.parts.cache.forget(agent)
     except (RedisError, OSError):
         return " (Redis is away; what it still holds is no longer used and vanishes within an hour.)"
     return ""
-
-
-async def _everything(asking: Asking, *, sure: bool) -> Answer:
-    verdict = asking.allowed("forget")
-    if not sure:
-        return Answer(
-            SURE,
-            (Button("Export first", "/memory export"), Button("Forget everything", "/memory forget everything yes", "danger")),
-        )
-    agent, _ = asking.known()
-    if not verdict.everything:
-        raise CommandRefused("Ask for that in a direct message to me.")
-    return Answer(await erase(asking, agent, verdict.role))
 
 
 async def forget_workspace(asking: Asking, *, sure: bool) -> Answer:
     """An admin's deletion: what came from their workspace, and nothing else. Shown first."""
     verdict = asking.allowed("forget")
     async with asking.open(verdict) as connection:
-        await lock(connection)
+        await _locked(connection)
         places = await writable(connection)
         if not places:
             raise CommandRefused("Nothing of theirs came from this workspace.")
@@ -353,44 +346,4 @@ async def forget_workspace(asking: Asking, *, sure: bool) -> Answer:
         return answer
     return Answer(
         answer.text, (Button("Delete", f"{line} yes", "danger"),) if answer.buttons or "To go ahead" in answer.text else ()
-    )
-
-
-async def erase(asking: Asking, agent: int, role: log.Actor) -> str:
-    """Erase a person and prove it: rows, vectors, timers, waiting events, unsent replies, quoted words elsewhere, cache keys."""
-    parts = asking.parts
-    assert role != "agent"
-    person = asking.person
-    while True:
-        erased = await erasures.erase(
-            parts.db, parts.cache, parts.data, agent, actor=role, key=parts.erasure_key, now=parts.now()
-        )
-        if erased.removed.get("identities"):
-            break
-        # The agent was gone: erased by another request, or linked into another one that has it all.
-        now_in = await find_agent(parts.db, person.platform, person.realm, person.user_id)
-        if now_in is None or now_in == agent:
-            raise CommandRefused(f"Nothing is kept of {person.author_id}." if asking.about_another else NOBODY)
-        agent = now_in
-    counts, left = erased.removed, erased.left
-    cached = f" {AWAY}" if erased.redis_away else ""
-    if not erased.complete:
-        rest = {table: number for table, number in left.items() if number}
-        raise CommandRefused(f"The erasure is incomplete: {rest} rows are left. Tell the operator, and ask again.")
-    total = sum(counts.values())
-    shown = ", ".join(
-        counted(counts[table], one, many)
-        for table, one, many in (
-            ("messages", "message", "messages"),
-            ("working_context", "entry of the working context", "entries of the working context"),
-            ("passages", "passage", "passages"),
-            ("embeddings", "vector", "vectors"),
-            ("timers", "timer", "timers"),
-            ("quotes", "quote elsewhere", "quotes elsewhere"),
-        )
-        if counts.get(table)
-    )
-    return (
-        f"Everything is erased: {counted(total, 'row')}{f' ({shown})' if shown else ''}. I looked again in {len(left)} tables and found "
-        f"nothing left.{cached}" + ("" if asking.about_another else " If you write to me again, we begin as strangers.")
     )

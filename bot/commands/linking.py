@@ -26,8 +26,9 @@ CODE_LINE = (
 )
 SEEN = (
     "The other account is {who}. If that is you, say yes here (/link yes {mark}), and there as well. Then both talk to one memory: the "
-    "older one goes on, and what each account said stays with that account's platform until you allow more with /settings cross on. If it "
-    "is not you, say no (/link no)."
+    "older one goes on, and what each account said stays with that account's platform until you allow more with /settings cross on. Your own "
+    "commands in a direct message (/memory view, search, changes, export) list both accounts' memory from then on, each under its name. If "
+    "it is not you, say no (/link no)."
 )
 WAITING = "Yes from here. Now say yes in the other account, {who}, too: type /link there."
 LINKED = (

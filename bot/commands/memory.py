@@ -1,10 +1,12 @@
 """/memory view and /memory search: what is remembered, with where and when it came from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any
 
 from adapters.base import Answer, Button
+from bot.commands import accounts, quoted
+from bot.commands.accounts import IN_ACCOUNT, Account
 from bot.commands.context import NOBODY, Asking, CommandRefused, counted
 from bot.commands.paging import page_of, paged, turning
 from memory import archival_storage, undo
@@ -19,6 +21,7 @@ SHOWN = 10
 PAGE = 5
 WHOLE = 1200
 """Characters shown of one thing that is looked at alone, and of a summary."""
+WITHHELD = "set aside: the content filter of the model's provider refuses it, so the model does not see it; correct or forget it"
 CHANGES = 5
 """Changes of one thing that are shown with it."""
 
@@ -27,21 +30,25 @@ async def view(asking: Asking) -> Answer:
     """The working context with sections, sources and dates, the summaries, timers and totals; or one thing by its number."""
     verdict = asking.allowed("view")
     words, page = paged(asking.argument)
-    if asking.agent is None:
-        return Answer(NOBODY)
+    if words.casefold() == "quotes" or asking.agent is None:
+        return await quoted.view(asking, page)
     zone = await asking.zone()
     if words:
         if (wanted := thing(words)) is None:
             raise CommandRefused("Say nothing, or one number: /memory view w3. /memory search looks for words.")
         return await _one(asking, wanted, zone)
     async with asking.open(verdict) as connection:
-        lines = await _working_context(connection, zone)
-        lines += await _summaries(connection)
-        lines += await _timers(connection, zone)
-        lines += await _passages(connection, zone)
+        lines = []
+        for heading, account in await accounts.parts(connection, asking, everything=verdict.everything):
+            lines += heading
+            lines += await _working_context(connection, zone, account)
+            lines += await _summaries(connection, account)
+            lines += await _timers(connection, zone, account)
+            lines += await _passages(connection, zone, account)
         lines += await _asked(connection, zone)
         lines += await _acts_of_others(connection, zone)
         lines += [await _totals(connection, zone)]
+        lines += await quoted.line(asking) if verdict.workspace is None else []
         paused = bool(await value(connection, "SELECT paused FROM agents"))
     if verdict.workspace is not None:
         lines.insert(0, "What came from this workspace.")
@@ -76,6 +83,7 @@ async def _one(asking: Asking, wanted: Thing, zone: tzinfo) -> Answer:
         lines += [f"  from {place_label(row['kind'], row['name'])}, {when(row['at'], zone)}"]
         if wanted.letter in "wa":
             lines += await _made_of(connection, wanted)
+        lines += [f"  {WITHHELD}"] if row["withheld"] else []
         lines += ["  shared: it may be used in all places of this platform's workspace where we talk"] if row["shareable"] else []
         lines += [f"  change {change.id}, {when(change.at, zone)}: {change.actor}, {change.action}" for change in changes]
     if asking.about_another:
@@ -93,6 +101,7 @@ def not_there(wanted: Thing) -> CommandRefused:
 
 
 _CONTENT = {"message": "content", "working_context": "content", "passage": "content", "timer": "purpose"}
+_WITHHELD = {"message": "x.withheld", "working_context": "x.withheld"}
 _AT = {"working_context": "updated_at"}
 
 
@@ -100,6 +109,7 @@ async def row_of(connection: Connection, wanted: Thing) -> dict[str, Any] | None
     """A thing that may be seen here: content, place, when, whether it is shared, the turn it was made in."""
     cursor = await connection.execute(
         f"""SELECT x.{_CONTENT[wanted.target]} AS content, x.{_AT.get(wanted.target, "created_at")} AS at, x.shareable, x.turn_id, x.place_id,
+              {_WITHHELD.get(wanted.target, "false")} AS withheld,
               p.kind, p.name FROM {undo.TABLES[wanted.target]} x JOIN places p ON p.id = x.place_id WHERE x.id = %s""",  # noqa: S608 - names of ours
         (wanted.number,),
     )
@@ -133,7 +143,13 @@ async def search(asking: Asking) -> Answer:
     async with asking.open(verdict) as connection:
         stored = await archival_storage.search(connection, query, vector=vector)
         said = await search_messages(connection, query, vector=vector)
-    lines = [*_found("Archival storage", stored, "a", zone), *_found("Messages", said, "m", zone)]
+        lines = []
+        for heading, account in await accounts.parts(connection, asking, everything=verdict.everything):
+            found = [
+                *_found("Archival storage", await accounts.only(connection, "passages", stored, account), "a", zone),
+                *_found("Messages", await accounts.only(connection, "messages", said, account), "m", zone),
+            ]
+            lines += [*heading, *found] if found else []
     if not lines:
         return Answer("Nothing found." if page == 1 else f"Nothing on page {page}.")
     return Answer("\n".join(lines), turning(page, max(stored.pages, said.pages), f"/memory search {words}"))
@@ -155,14 +171,21 @@ async def changes(asking: Asking) -> Answer:
     zone, (_, page) = await asking.zone(), paged(asking.argument)
     async with asking.open(verdict) as connection:
         rows = await undo.history(connection)
-    lines = [
-        f"  {row.id}  {when(row.at, zone)}  {'I' if row.actor == 'agent' else 'you' if row.actor == 'person' else row.actor}: {row.action}"
-        f" {LETTERS[row.target]}{row.target_id}{' (undone)' if row.undone else ''}  {brief(row.after or row.before or '', 100)}"
-        for row in rows
-    ]
+        lines = []
+        for heading, account in await accounts.parts(connection, asking, everything=verdict.everything):
+            here = await accounts.of(connection, "memory_log", [row.id for row in rows], account)
+            shown = [_changed(row, zone) for row in rows if row.id in here]
+            lines += [*heading, *shown] if shown else []
     if not lines:
         return Answer("Nothing was changed yet.")
     return page_of(["Changes, the newest first; /memory undo NUMBER takes one back", *lines], page, "/memory changes")
+
+
+def _changed(row: undo.Change, zone: tzinfo) -> str:
+    return (
+        f"  {row.id}  {when(row.at, zone)}  {'I' if row.actor == 'agent' else 'you' if row.actor == 'person' else row.actor}: {row.action}"
+        f" {LETTERS[row.target]}{row.target_id}{' (undone)' if row.undone else ''}  {brief(row.after or row.before or '', 100)}"
+    )
 
 
 def _origin(row: dict[str, Any], zone: tzinfo) -> str:
@@ -172,7 +195,9 @@ def _origin(row: dict[str, Any], zone: tzinfo) -> str:
     return f"({'; '.join(parts)})"
 
 
-async def _rows(connection: Connection, statement: str, parameters: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+async def _rows(
+    connection: Connection, statement: str, parameters: tuple[Any, ...] | Mapping[str, Any] = ()
+) -> list[dict[str, Any]]:
     return await (await connection.execute(statement, parameters)).fetchall()
 
 
@@ -180,14 +205,14 @@ _SOURCES = """(SELECT array_agg(s.message_id ORDER BY s.message_id DESC) FROM
   (SELECT message_id FROM sources WHERE {} = x.id AND role = 'trigger' ORDER BY message_id DESC LIMIT 3) s) AS sources"""
 
 
-async def _working_context(connection: Connection, zone: tzinfo) -> list[str]:
+async def _working_context(connection: Connection, zone: tzinfo, account: Account) -> list[str]:
     rows = await _rows(
         connection,
-        f"""SELECT x.id, x.section, x.content, x.updated_at AS at, p.kind AS place_kind, p.name AS place_name,
+        f"""SELECT x.id, x.section, x.content, x.withheld, x.updated_at AS at, p.kind AS place_kind, p.name AS place_name,
               {_SOURCES.format("entry_id")}
-            FROM working_context x JOIN places p ON p.id = x.place_id
-            ORDER BY array_position(%s::text[], x.section), x.id""",  # noqa: S608
-        (list(SECTIONS),),
+            FROM working_context x JOIN places p ON p.id = x.place_id WHERE {IN_ACCOUNT}
+            ORDER BY array_position(%(sections)s::text[], x.section), x.id""",  # noqa: S608
+        {**account.named(), "sections": list(SECTIONS)},
     )
     lines = ["Working context (always in view)"]
     section = ""
@@ -196,16 +221,17 @@ async def _working_context(connection: Connection, zone: tzinfo) -> list[str]:
             section = row["section"]
             lines.append(f"  {section}")
         lines.append(f"    w{row['id']}  {brief(row['content'])}  {_origin(row, zone)}")
+        lines += [f"      {WITHHELD}"] if row["withheld"] else []
     return lines if rows else ["Working context: nothing yet."]
 
 
-async def _passages(connection: Connection, zone: tzinfo) -> list[str]:
+async def _passages(connection: Connection, zone: tzinfo, account: Account) -> list[str]:
     rows = await _rows(
         connection,
         f"""SELECT x.id, x.content, x.tags, x.created_at AS at, p.kind AS place_kind, p.name AS place_name,
               {_SOURCES.format("passage_id")}
-            FROM passages x JOIN places p ON p.id = x.place_id ORDER BY x.id DESC LIMIT %s""",  # noqa: S608
-        (SHOWN,),
+            FROM passages x JOIN places p ON p.id = x.place_id WHERE {IN_ACCOUNT} ORDER BY x.id DESC LIMIT %(shown)s""",  # noqa: S608
+        {**account.named(), "shown": SHOWN},
     )
     if not rows:
         return []
@@ -216,17 +242,23 @@ async def _passages(connection: Connection, zone: tzinfo) -> list[str]:
     return lines
 
 
-async def _summaries(connection: Connection) -> list[str]:
+async def _summaries(connection: Connection, account: Account) -> list[str]:
     rows = await _rows(
         connection,
-        """SELECT c.summary, p.kind, p.name FROM conversations c JOIN places p ON p.id = c.place_id
-           WHERE c.summary <> '' ORDER BY c.id""",
+        f"""SELECT c.summary, p.kind, p.name FROM conversations c JOIN places p ON p.id = c.place_id
+            WHERE c.summary <> '' AND {IN_ACCOUNT} ORDER BY c.id""",  # noqa: S608
+        account.named(),
     )
     return [f"Summary ({place_label(row['kind'], row['name'])}): {brief(row['summary'], WHOLE)}" for row in rows]
 
 
-async def _timers(connection: Connection, zone: tzinfo) -> list[str]:
-    rows = await _rows(connection, "SELECT id, kind, purpose, due_at, every FROM timers WHERE due_at IS NOT NULL ORDER BY due_at")
+async def _timers(connection: Connection, zone: tzinfo, account: Account) -> list[str]:
+    rows = await _rows(
+        connection,
+        f"""SELECT x.id, x.kind, x.purpose, x.due_at, x.every FROM timers x JOIN places p ON p.id = x.place_id
+            WHERE x.due_at IS NOT NULL AND {IN_ACCOUNT} ORDER BY x.due_at""",  # noqa: S608 - names of ours
+        account.named(),
+    )
     if not rows:
         return []
     lines = ["Timers"]

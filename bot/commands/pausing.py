@@ -56,7 +56,7 @@ async def _set(asking: Asking, *, paused: bool, action: str) -> bool:
             target_id=None,
         )
         await changed(connection)
-    await asking.parts.cache.forget_quietly(agent)
+        await asking.parts.cache.forget_quietly(agent)
     return True
 
 

@@ -2,6 +2,7 @@
 
 from bot.commands.context import Asking, counted
 from bot.health import Service
+from bot.keeping.notice import where
 
 
 async def whoami(asking: Asking) -> str:
@@ -19,7 +20,20 @@ async def whoami(asking: Asking) -> str:
             cursor = await connection.execute("SELECT platform, realm, user_id FROM identities ORDER BY created_at")
             accounts = [f"{row['platform']}:{row['realm']}:{row['user_id']}" for row in await cursor.fetchall()]
         lines += [f"linked accounts: {', '.join(accounts)}"] if len(accounts) > 1 else []
+    lines.append(f"your words: answered by {where(asking.parts.hosts)}; kept where I run")
+    lines.append(f"who can read them: {_readers(asking)}")
     return "\n".join([*lines, *(["operator: yes"] if asking.actor.operator and asking.actor.oversees else [])])
+
+
+def _readers(asking: Asking) -> str:
+    """Who besides the person can read what is kept of what is said here."""
+    parts, workspace = asking.parts, asking.where.workspace
+    readers = ["whoever runs me"]
+    if workspace and parts.admins.get(workspace) and (not asking.own_direct or parts.admins_see_direct):
+        readers.append("this workspace's admins")
+    if asking.kind != "direct":
+        readers.append("the people here, what I answer")
+    return f"{', '.join(readers)} (/admin who)"
 
 
 async def status(asking: Asking) -> str:

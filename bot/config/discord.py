@@ -83,6 +83,8 @@ class DiscordSection(ConfigSection):
     Needs `discord.presences`."""
     sharded: bool = False
     """Open several connections, which Discord requires from 2,500 servers on."""
+    shards: Annotated[str, Field(pattern=r"^(\d{1,5}(-\d{1,5})?/[1-9]\d{0,4})?$")] = ""
+    """Which connections of how many this process opens, `0/2` or `0-3/8`, where several processes share a bot. Empty: all of them."""
     silence: Annotated[float, Field(ge=1, le=600, allow_inf_nan=False)] = 60
     """How long the connection may be silent before it is replaced, in seconds."""
     restart_cap: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 60
@@ -91,6 +93,15 @@ class DiscordSection(ConfigSection):
     """Another address for the API, up to and including the version, for proxies and tests. Empty: Discord's own."""
     gateway: str = ""
     """Another address for the gateway. Empty: Discord's own."""
+
+    @field_validator("shards")
+    @classmethod
+    def _some_of_all(cls, shards: str) -> str:
+        if shards:
+            numbers = [int(number) for number in re.findall(r"\d+", shards)]
+            if not numbers[0] <= numbers[-2] < numbers[-1]:
+                raise ValueError("must be numbers from 0 on that are smaller than what stands behind the stroke, as in 0-3/8")
+        return shards
 
     @field_validator("token_env")
     @classmethod

@@ -1,16 +1,21 @@
 """One finding of a check: whether something is right, and what to do when it is not."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`what` names the thing and how it is; `remedy` says what to do, empty when all is well. `fatal`: the bot cannot run so."""
+    """`what` names the thing and how it is; `remedy` says what to do, empty when all is well. `fatal`: the bot cannot run so.
+
+    `fixes`: the settings that mend it, by `section.key`, where settings do.
+    """
 
     well: bool
     what: str
     remedy: str = ""
     fatal: bool = True
+    fixes: Mapping[str, object] = field(default_factory=dict)
 
 
 class StartError(Exception):
@@ -22,6 +27,6 @@ def right(what: str) -> Finding:
     return Finding(True, what)
 
 
-def wrong(what: str, remedy: str, *, fatal: bool = True) -> Finding:
+def wrong(what: str, remedy: str, *, fatal: bool = True, fixes: Mapping[str, object] | None = None) -> Finding:
     """Something is not."""
-    return Finding(False, what, remedy, fatal)
+    return Finding(False, what, remedy, fatal, fixes or {})

@@ -96,7 +96,7 @@ class RetentionSection(ConfigSection):
     """The text before and after each change of memory, in days. Without it a change cannot be undone; the fact that it was made is
     kept."""
     erasures: Days = 400
-    """The record of erased people (keyed hashes), in days. Keep it at least as long as your backups, so that no backup brings
-    anybody back."""
+    """The record of erasures and of what people decided (keyed hashes), in days. Keep it at least as long as your backups, so that no
+    backup brings anything back."""
     left_workspaces: Days = 30
     """What came from a workspace after the app was removed from it, in days. A workspace that is only unavailable never counts."""

@@ -93,10 +93,12 @@ class Config(BaseSettings):
 class Loaded:
     """A checked configuration with what hangs on it: the folder it is relative to, the persona, the key."""
 
-    def __init__(self, config: Config, home: Path, file_values: Mapping[str, Any]) -> None:
+    def __init__(self, config: Config, home: Path, file_values: Mapping[str, Any], file: Path | None = None) -> None:
+        """`file`: where the operator's settings stand or would stand; config.yaml in `home` unless given."""
         self.config = config
         self.file_values = file_values
         self.home = home
+        self.file = file or home / FILE
         given = os.environ.get("KEEPSAKE_DATA")
         self.data = Path(given).absolute() if given else (home / Path(config.data.folder).expanduser()).absolute()
         self.key = _key("api_key_env", config.model.api_key_env)
@@ -143,7 +145,7 @@ def load(path: Path | None = None) -> Loaded:
         ]
     if faults:
         raise ConfigError(_one_line(faults))
-    return Loaded(config, file.absolute().parent, values)
+    return Loaded(config, file.absolute().parent, values, file.absolute())
 
 
 def keys() -> tuple[str, ...]:

@@ -6,7 +6,7 @@
 import re
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -106,6 +106,22 @@ class RedisSection(ConfigSection):
         return url
 
 
+_OWN_PARAMETERS = frozenset(
+    (
+        "model",
+        "messages",
+        "tools",
+        "tool_choice",
+        "functions",
+        "function_call",
+        "response_format",
+        "stream",
+        "stream_options",
+        "n",
+    )
+)
+
+
 class ModelSection(ConfigSection):
     """The language model: any OpenAI-compatible endpoint. Keys stay in the environment; the configuration holds only the names of
     their variables."""
@@ -135,6 +151,10 @@ class ModelSection(ConfigSection):
     """How function calls are requested: `native` (the endpoint's own format), `schema` (through a JSON schema, for endpoints that
     handle calls badly) or `auto` (native, switching to schema if the endpoint refuses). `bot doctor` tells you which one fits.
     """
+    size: Literal["auto", "small", "large"] = "auto"
+    """Which prompts the chat model gets. `small`: compact instructions, fewer functions and arguments, for models of a few billion
+    parameters; fixed part at most 1,100 tokens (1,900 with `large`). `auto`: the first start tries the model with a few tasks and
+    keeps the result per endpoint and model in the data folder (`models.json`)."""
     sees_images: bool = False
     """Whether the chat model can see pictures. A picture is shown to it in the turn in which it arrives and is never kept."""
     image_tokens: Annotated[int, Field(ge=0, le=100_000)] = 1200
@@ -142,16 +162,27 @@ class ModelSection(ConfigSection):
     image_bytes: Annotated[int, Field(ge=10_000, le=20_000_000)] = 4_000_000
     """The largest picture that is shown to the model, in bytes. At most four pictures per message are shown."""
     timeout: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 120
-    """How long to wait for one answer of the model, in seconds."""
+    """The longest silence of the model, in seconds: before the first piece of an answer and between two pieces. An answer that keeps
+    coming may take ten times as long."""
     temperature: Annotated[Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None, BeforeValidator(_nothing)] = None
     """The sampling temperature. Empty: the endpoint's own default, which some models insist on."""
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Any other parameters of a chat request, for every model of the endpoint. One that the endpoint refuses is left out from then on;
+    one that it refuses beside function calls, beside those alone. Example: `extra: {reasoning_effort: low, seed: 7}`."""
 
     @field_validator("base_url", "fallback_url")
     @classmethod
     def _address(cls, url: str) -> str:
         if url and not is_address(url, "http", "https"):
             raise ValueError("must be an address that begins with http:// or https://, or empty")
-        return url.rstrip("/")
+        return re.sub(r"/(?:chat/completions|completions|responses|embeddings|models)$", "", url.rstrip("/")).rstrip("/")
+
+    @field_validator("extra")
+    @classmethod
+    def _parameters(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if own := sorted(_OWN_PARAMETERS & extra.keys()):
+            raise ValueError(f"must not set {own[0]}, which the bot sets itself")
+        return extra
 
     @field_validator("api_key_env", "fallback_key_env")
     @classmethod
@@ -167,15 +198,20 @@ class ModelSection(ConfigSection):
         return self
 
 
+RESERVE = 1500
+"""Tokens of the reply's reserve in a budget that has room for them."""
+
+
 class ContextSection(ConfigSection):
     """How much the model sees, and when memory pressure is relieved."""
 
     budget: Annotated[int, Field(ge=2000, le=2_000_000)] = 16_000
     """The size of one request in tokens, whatever the model could take. A larger budget costs more with every message; memory
-    functions reach everything that does not fit. Instructions, functions and the supplied persona take about 5,500 tokens; the
-    bot reports the exact number when it starts."""
-    reply_reserve: Annotated[int, Field(ge=64, le=100_000)] = 1500
-    """Tokens of the budget kept free for the answer, and the maximum length of one answer."""
+    functions reach everything that does not fit. Instructions, functions and the supplied persona take at most 1,900 tokens, with
+    `model.size` small 1,100; 4,000 is enough to start with."""
+    reply_reserve: Annotated[int, Field(ge=64, le=100_000)] = RESERVE
+    """Tokens of the budget kept free for the answer, and the maximum length of one answer. Unless set, it is at most an eighth of
+    `context.budget`."""
     warning: Share = 0.70
     """The share of the budget at which the agent is warned about memory pressure."""
     flush: Share = 1.0
@@ -184,6 +220,14 @@ class ContextSection(ConfigSection):
     """The share of the space left by the fixed part (instructions, functions, persona) that a flush evicts."""
     fixed_limit: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.6
     """The bot refuses to start when instructions, functions and persona take more than this share of the budget."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reserved(cls, values: object) -> object:
+        budget = str(values.get("budget", "")) if isinstance(values, dict) and "reply_reserve" not in values else ""
+        if isinstance(values, dict) and budget.isdecimal() and int(budget) < 8 * RESERVE:
+            return {**values, "reply_reserve": max(64, int(budget) // 8)}
+        return values
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

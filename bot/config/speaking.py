@@ -32,6 +32,12 @@ def _clock(value: object) -> object:
     raise ValueError('must be a time of day in quotes, such as "21:00"')
 
 
+def _only_the_rules(text: str) -> str:
+    if set(re.findall(r"\{(\w*)\}", text)) - {"quiet_from", "quiet_to", "times"}:
+        raise ValueError("may hold {quiet_from}, {quiet_to} and {times} between braces and nothing else")
+    return text
+
+
 def _only_the_name(text: str) -> str:
     if set(re.findall(r"\{(\w*)\}", text)) - {"name"}:
         raise ValueError("may hold {name} between braces and nothing else")
@@ -47,11 +53,13 @@ class OpenersSection(ConfigSection):
     enabled: bool = False
     """Whether the bot may ever write first. People are asked once whether they want it; without their yes nothing is sent. Reminders
     that people ask for are sent either way. Nobody but the person can turn a no into a yes."""
-    ask: Annotated[str, Field(min_length=1, max_length=1000)] = (
-        "One question, and I'll only ask it once: May I write to you first now and then, when I remember something that matters to you? "
-        "Never at night, and at most once a day. Please say yes or no; without a yes I stay quiet, and /settings changes it at any time."
+    ask: Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_only_the_rules)] = (
+        "One question. May I write to you first now and then, when I remember something that matters to you? Never between {quiet_from} and "
+        "{quiet_to} on your clock, and at most {times} a day. Please say yes or no; without a yes I stay quiet, and /settings changes it at "
+        "any time."
     )
-    """What a person is asked, once, in their direct messages with the bot."""
+    """What a person is asked, once, in their direct messages with the bot. The quiet hours and the daily cap that hold stand for
+    `{quiet_from}`, `{quiet_to}` and `{times}`; loosening those later asks again, and until then nothing is sent."""
     ask_after: Annotated[int, Field(ge=1, le=1000)] = 2
     """After how many of their messages there they are asked."""
     quiet_from: Clock = time(21)
@@ -73,14 +81,15 @@ class OpenersSection(ConfigSection):
 
 
 class CareSection(ConfigSection):
-    """What follows when somebody speaks of harming themselves: the persona's emergency lines are given at once, and openers pause."""
+    """What follows when somebody speaks of harming themselves or of another emergency: the persona's line for it is given at once, and
+    openers pause."""
 
     pause_hours: Annotated[float, Field(ge=0, le=8760, allow_inf_nan=False)] = 72
     """How long no opener goes to the person, in hours. They must also have written again."""
     repeat_hours: Annotated[float, Field(ge=0, le=8760, allow_inf_nan=False)] = 1
-    """How long before the same person is given the emergency lines again, in hours."""
+    """How long before the same person is given the same emergency line again, in hours."""
     second_voice: bool = True
-    """Ask the filter model about messages that may or may not speak of self-harm. Plain cases are never left to a model."""
+    """Ask the filter model about messages that may or may not speak of an emergency. Plain cases are never left to a model."""
 
 
 class CheckInSection(ConfigSection):

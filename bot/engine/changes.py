@@ -3,8 +3,8 @@
 A message that waits is corrected or cancelled. A running turn finds its agent's version raised, throws its pass away and builds the
 prompt anew; when nothing is left to answer it is stopped. What was answered is remembered as it stands now and not answered again;
 but an edit is judged as a message is, and where it speaks of self-harm now the emergency lines are given, by code.
-Where the words stand as a quote in other people's agents they are corrected and erased as well; what those people said themselves, and
-what their agents keep of them, stays. The operator may have deleted messages marked instead of erased.
+Where the words stand as a quote in other people's agents they are corrected and erased as well, with what repeats them there; what those
+people said themselves stays. The operator may have deleted messages marked instead of erased.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import Any
 
 from adapters.base import Changed
-from memory import log
+from memory import correcting, log
 from memory.cache import Cache
 from memory.db import Connection, Database, value
-from memory.forgetting import Gone, erase_rows, with_derived
+from memory.forgetting import Gone, begin, derived, erase_rows
 from memory.sanitise import clean
 
 DELETED = "[deleted] "
@@ -50,19 +50,23 @@ async def follow(db: Database, cache: Cache, changed: Changed, edited: Edited = 
         # All of their places: what was said here may have been looked up elsewhere.
         async with db.agent(row["agent_id"], row["place_id"], everything=True) as connection:
             # The lock that every step's commit takes: nothing is derived from the message while it changes.
+            await begin(connection)
             if await value(connection, "SELECT id FROM agents FOR NO KEY UPDATE") is None:
                 continue
+            touched: list[int] = []
             if row in quoted:
                 # New words that may not be taken leave nothing to be quoted: the old ones are no longer said.
                 gone = changed.text is not None and not await _quotable(connection, row, origins)
-                await _requote(connection, row, origins, replace(changed, text=None, mark=False) if gone else changed)
+                touched = await _requote(connection, row, origins, replace(changed, text=None, mark=False) if gone else changed)
             elif changed.text is None:
-                await _erase(connection, row, changed)
+                touched = await _erase(connection, row, changed)
             else:
                 await _correct(connection, row, clean(changed.text), changed, edited)
             await connection.execute("UPDATE agents SET version = version + 1")
-        if changed.text is None or row in quoted:
-            await cache.forget_quietly(row["agent_id"])
+            touched.append(row["agent_id"])
+            # Before the commit, so that nothing is left in Redis by whatever ends this process in between.
+            for agent in touched:
+                await cache.forget_quietly(agent)
     return len(found) + len(quoted)
 
 
@@ -78,8 +82,8 @@ async def _quotable(connection: Connection, row: Mapping[str, Any], origins: lis
     )
 
 
-async def _requote(connection: Connection, row: Mapping[str, Any], origins: list[str], changed: Changed) -> None:
-    """The words as they stand in somebody else's agent: in a message of their own, or in an event that waits."""
+async def _requote(connection: Connection, row: Mapping[str, Any], origins: list[str], changed: Changed) -> list[int]:
+    """The words as they stand in somebody else's agent: in a message of their own, or in an event that waits. Returns whom else it touched."""
     text = None if changed.text is None else clean(changed.text)[:QUOTED]
     if row["message_id"] is None:
         await connection.execute(
@@ -97,13 +101,19 @@ async def _requote(connection: Connection, row: Mapping[str, Any], origins: list
             },
         )
     elif text is not None:
-        await connection.execute(
-            "UPDATE messages SET content = %s WHERE id = %s AND content <> %s", (text or "(no text)", row["message_id"], text)
-        )
+        before = await value(connection, "SELECT content FROM messages WHERE id = %s", (row["message_id"],))
+        if before not in (None, text):
+            await _rewrite(connection, row, before, text or "(no text)", changed.at)
     elif changed.mark:
         await _mark(connection, row["message_id"])
     else:
-        await erase_rows(connection, Gone(messages={row["message_id"]}))
+        return await erase_rows(connection, await derived(connection, Gone(messages={row["message_id"]})))
+    return []
+
+
+async def _rewrite(connection: Connection, row: Mapping[str, Any], before: str, text: str, at: datetime) -> None:
+    await correcting.follow(connection, agent=row["agent_id"], message=row["message_id"], before=before, after=text, at=at)
+    await connection.execute("UPDATE messages SET content = %s WHERE id = %s", (text, row["message_id"]))
 
 
 async def _mark(connection: Connection, message: int) -> None:
@@ -123,7 +133,7 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
     before = await value(connection, "SELECT content FROM messages WHERE id = %s", (row["message_id"],))
     if before == text:
         return
-    await connection.execute("UPDATE messages SET content = %s WHERE id = %s", (text or "(no text)", row["message_id"]))
+    await _rewrite(connection, row, before, text or "(no text)", changed.at)
     await log.record(
         connection,
         agent=row["agent_id"],
@@ -139,14 +149,15 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
     await edited(connection, row["message_id"], before, text, changed.at)
 
 
-async def _erase(connection: Connection, row: Mapping[str, Any], changed: Changed) -> None:
+async def _erase(connection: Connection, row: Mapping[str, Any], changed: Changed) -> list[int]:
+    touched: list[int] = []
     turn = await value(connection, "SELECT turn_id FROM events WHERE id = %s", (row["event_id"],))
     if row["message_id"] is not None:
         if changed.mark:
             await _mark(connection, row["message_id"])
+            await connection.execute("UPDATE timers SET due_at = NULL WHERE message_id = %s", (row["message_id"],))
         else:
-            made_in = await value(connection, "SELECT turn_id FROM messages WHERE id = %s", (row["message_id"],))
-            await erase_rows(connection, await with_derived(connection, "m", row["message_id"], made_in))
+            touched = await erase_rows(connection, await derived(connection, Gone(messages={row["message_id"]})))
         await log.record(
             connection,
             agent=row["agent_id"],
@@ -166,3 +177,4 @@ async def _erase(connection: Connection, row: Mapping[str, Any], changed: Change
         await connection.execute("UPDATE turns SET cancel_requested = true WHERE id = %s AND state = 'running'", (turn,))
         await connection.execute("UPDATE outbox SET state = 'withdrawn' WHERE turn_id = %s AND state = 'waiting'", (turn,))
         await connection.execute("SELECT pg_notify('keepsake_stop', %s)", (str(row["agent_id"]),))
+    return touched

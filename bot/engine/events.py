@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -26,6 +26,22 @@ class Event:
     payload: Mapping[str, Any]
     created_at: datetime
     visibility: Visibility = "direct"
+
+
+def as_said(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Events of one place, given in the order in which they were taken in, with their messages in the order in which they were said.
+
+    Two connections to a platform keep no order between them, and what is caught up comes after what was said since. The platform's ids of
+    the messages in one place are numbers that rise; where they are none, and for everything else, the order stays.
+    """
+    said = iter(sorted((event for event in events if _number(event)), key=_number))
+    return tuple(next(said) if _number(event) else event for event in events)
+
+
+def _number(event: Event) -> tuple[int, ...]:
+    """The platform's number of a message: Discord's `123`, Slack's `123.000100`; empty without one."""
+    parts = str(event.payload.get("message_id") or "").split(".")
+    return tuple(map(int, parts)) if event.kind == "message" and all(map(str.isdecimal, parts)) else ()
 
 
 @dataclass(slots=True)
@@ -110,4 +126,16 @@ class TryAgainLater(Exception):
     def __init__(self, reason: str, seconds: float | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.seconds = seconds
+
+
+class Setback(Exception):
+    """What the queue is told of a turn that has to be run again, instead of the error itself, whose text it would log.
+
+    `times`: how often this turn has failed before in this process; `seconds` as in `TryAgainLater`.
+    """
+
+    def __init__(self, reason: str, times: int, seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.times = times
         self.seconds = seconds

@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from adapters.base import Image, Incoming
+from adapters.base import Image, Incoming, Quote
 from bot.engine.events import Origin
 from memory.db import Connection, Database, value
 from memory.sanitise import clean, clean_json
@@ -37,8 +37,12 @@ async def accept(
     `burst`: how long a message waits for more of the same burst. `erasure_key`: the key of the hashes kept of erased events.
     Raises psycopg.Error when the database does not take it: do not acknowledge the platform then.
     """
+    said: dict[str, str] = {}
     if incoming.quotes:
         incoming = await _quotable(db, incoming, erasure_key)
+        origins = [clean(quote.origin) for quote in incoming.quotes if quote.origin]
+        rows = await db.once("SELECT * FROM said_to(%s, %s)", (clean(incoming.place.platform), origins)) if origins else []
+        said = {row["origin"]: row["author_id"] for row in rows}
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
     [taken] = await db.once(
@@ -58,7 +62,7 @@ async def accept(
             incoming.kind,
             _ORIGINS[incoming.kind],
             key,
-            Jsonb(clean_json(_payload(incoming))),
+            Jsonb(clean_json(_payload(incoming, said))),
             round(burst.total_seconds() * 1000) if incoming.kind == "message" else 0,
             now,
             None if erasure_key is None else erased_hash(erasure_key, place.platform, key),
@@ -87,7 +91,16 @@ async def _quotable(db: Database, incoming: Incoming, key: bytes | None) -> Inco
         "SELECT not_quoted(%s, %s, %s, %s) AS author", (authors, clean(incoming.person.author_id), incoming.place.workspace, key)
     )
     unquoted = {row["author"] for row in rows}
-    return replace(incoming, quotes=tuple(quote for quote in incoming.quotes if clean(quote.author_id) not in unquoted))
+    quotes = tuple(quote for quote in incoming.quotes if clean(quote.author_id) not in unquoted)
+    if key is not None and quotes:
+        # Whoever came back after an erasure begins as a stranger: what they said before it stays erased.
+        rows = await db.once(
+            "SELECT said_before_erasure(%s, %s, %s) AS nth",
+            ([clean(each.author_id) for each in quotes], [each.at for each in quotes], key),
+        )
+        before = {row["nth"] for row in rows}
+        quotes = tuple(quote for nth, quote in enumerate(quotes, start=1) if nth not in before)
+    return replace(incoming, quotes=quotes)
 
 
 def erased_hash(key: bytes, source: str, idem: str) -> bytes:
@@ -99,8 +112,11 @@ def _or_none(text: str | None) -> str | None:
     return None if text is None else clean(text)
 
 
-def _payload(incoming: Incoming) -> dict[str, Any]:
-    """What the event holds; what somebody said leaves it when it ends (SQL `wordless` says what stays)."""
+def _payload(incoming: Incoming, said: Mapping[str, str]) -> dict[str, Any]:
+    """What the event holds; what somebody said leaves it when it ends (SQL `wordless` says what stays).
+
+    `said`: to whom the bot said what is quoted of its own words, by origin.
+    """
     return {
         "text": incoming.text,
         "author_id": incoming.person.author_id,
@@ -108,9 +124,14 @@ def _payload(incoming: Incoming) -> dict[str, Any]:
         "message_id": incoming.message_id,
         "addressed": incoming.addressed,
         "at": incoming.at.isoformat(),
-        **({"quotes": [asdict(quote) for quote in incoming.quotes]} if incoming.quotes else {}),
+        **({"quotes": [_quote(quote, said) for quote in incoming.quotes]} if incoming.quotes else {}),
         **({"images": [_image(image) for image in incoming.images]} if incoming.images else {}),
     }
+
+
+def _quote(quote: Quote, said: Mapping[str, str]) -> dict[str, Any]:
+    kept = {name: each for name, each in asdict(quote).items() if name != "at"}
+    return {**kept, "said_to": said.get(clean(quote.origin), "")}
 
 
 def _image(image: Image) -> dict[str, str]:

@@ -20,13 +20,19 @@ def named(error: BaseException) -> str:
     return f"{type(error).__name__} {code}" if code else type(error).__name__
 
 
-async def forever(name: str, body: Callable[[], Awaitable[None]], *, every: float, first: float = 0.5, cap: float = 15.0) -> None:
-    """Run `body` again `every` seconds after it ended, until cancelled. After an error wait `first`, doubled each time up to `cap`."""
+async def forever(name: str, body: Callable[[], Awaitable[None]], *, every: float, first: float = 0.5, cap: float = 3.0) -> None:
+    """Run `body` again `every` seconds after it ended, until cancelled. After an error wait `first`, doubled each time up to `cap`.
+
+    An error after a good while is the first one of a new trouble: what never returns would else wait longer from crash to crash.
+    """
     wait = first
     while True:
+        began = time.monotonic()
         try:
             await body()
         except Exception as error:  # noqa: BLE001 - whatever it was, the loop must go on; nothing else would start it again
+            if time.monotonic() - began > cap:
+                wait = first
             log.warning("%s failed: %s; again in %.1f s", name, named(error), wait)
             await asyncio.sleep(wait)
             wait = min(wait * 2, cap)

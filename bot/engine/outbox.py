@@ -17,7 +17,7 @@ from functools import partial
 
 from psycopg import OperationalError
 
-from adapters.base import Adapter, Outgoing, Streams, TryLater, Undeliverable, Unreachable
+from adapters.base import Adapter, Button, Outgoing, Person, Streams, TryLater, Undeliverable, Unreachable
 from bot.engine.listen import listen
 from bot.engine.loops import forever, insist, named
 from bot.engine.settings import EngineSettings
@@ -63,8 +63,10 @@ class OutboxSender:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         outbound: Senders | None = None,
+        number: int | None = None,
     ) -> None:
-        self._db, self._adapter, self._now = db, adapter, now
+        """`number`: that of the process. Without one nobody knows when it is dead, and what it was sending is doubtful only after a while."""
+        self._db, self._adapter, self._now, self._number = db, adapter, now, number
         self._settings = settings
         self._outbound = outbound or Senders()
         self._sending: set[asyncio.Task[None]] = set()
@@ -77,7 +79,7 @@ class OutboxSender:
         self._look = self._outbound.serve(self._adapter.platform, self._adapter.channels)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(listen(self._db.url, "keepsake_outbox", self._heard))
+                group.create_task(listen(self._db.url, "keepsake_outbox", self._heard, number=self._number))
                 group.create_task(forever(f"sending on {self._adapter.platform}", self._round, every=0.0))
         finally:
             self._outbound.leave(self._look)
@@ -104,7 +106,8 @@ class OutboxSender:
         doubtful = now - timedelta(seconds=self._settings.doubtful_after)
         try:
             rows = await self._db.once(
-                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s)", (platform, channels, most, now, doubtful, STOPPED)
+                "SELECT * FROM claim_outbox(%s, %s, %s, %s, %s, %s, %s)",
+                (platform, channels, most, now, doubtful, STOPPED, self._number),
             )
         except OperationalError:
             # The answer may be lost and the rows taken, for nobody.
@@ -200,9 +203,10 @@ class OutboxSender:
         rows = await self._db.as_agent(
             head.agent,
             head.place,
-            """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless,
-                      (SELECT workspace FROM places WHERE places.id = outbox.place_id) AS workspace
-               FROM outbox WHERE id = %s AND state = 'sending' AND sending_since = %s""",
+            """SELECT channel, body, reply_to, streamed, platform_id, unreachable_at(agent_id, place_id) AS hopeless, buttons,
+                      notify AND p.kind <> 'direct' AS notify, p.workspace, p.realm,
+                      CASE WHEN buttons IS NOT NULL OR notify THEN person_at(outbox.agent_id, outbox.place_id) END AS person
+               FROM outbox JOIN places p ON p.id = outbox.place_id WHERE outbox.id = %s AND state = 'sending' AND sending_since = %s""",
             (head.id, head.taken),
         )
         if not rows:
@@ -211,7 +215,18 @@ class OutboxSender:
         body, limit = row["body"], self._adapter.limit
         # Only a message that stood full when it was stopped is longer.
         text = body if len(body) <= limit or not row["streamed"] else body[: limit - len(STOPPED)] + STOPPED
-        outgoing = Outgoing(head.id, row["channel"], text, row["reply_to"], row["streamed"], row["workspace"] or "")
+        person = row["person"] or ""
+        outgoing = Outgoing(
+            head.id,
+            row["channel"],
+            text,
+            row["reply_to"],
+            row["streamed"],
+            row["workspace"] or "",
+            mention=person if row["notify"] else "",
+            buttons=tuple(Button(**button) for button in row["buttons"] or ()) if person else (),
+            made_for=Person(self._adapter.platform, row["realm"], person, "").author_id if person else "",
+        )
         return _Row(outgoing, row["platform_id"] if row["streamed"] else None, row["hopeless"])
 
     async def _sent(self, head: _Head, platform_id: str) -> None:

@@ -7,7 +7,9 @@ No job has a `queueing_lock`: with retries it leaves jobs that are `doing` for e
 from __future__ import annotations
 
 import asyncio
+import logging
 import random as random_numbers
+import secrets
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -22,10 +24,12 @@ from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
-from bot.engine.events import TryAgainLater
-from bot.engine.loops import insist
+from bot.engine.events import Setback
+from bot.engine.loops import forever, insist, named
 from bot.engine.settings import EngineSettings
-from memory.db import Connection
+from memory.db import Connection, Pool
+
+log = logging.getLogger(__name__)
 
 SEARCH_PATH = "procrastinate,public"
 # The statements of the queue are planned once a connection, perhaps while there are ten jobs, and kept: a scan of the whole table that was
@@ -46,25 +50,28 @@ def lock_of(agent: int) -> str:
 class Reschedule(BaseRetryStrategy):
     """Every job that ends in an error is run again: its agent's wake flag is up, and nothing else would wake it.
 
-    A cancelled job (the process stops) is free at once. Otherwise the wait doubles up to a cap, with jitter, or is what the error asks for.
+    A cancelled job (the process stops) is free at once. What failed by itself waits for what it asks for, or twice as long each time up to
+    a cap. Anything else is the database that was away: a short wait, always the same, as it says nothing about the turn.
     """
 
     def __init__(self, settings: EngineSettings, random: Callable[[], float], now: Callable[[], datetime]) -> None:
         self._settings, self._random, self._now = settings, random, now
 
-    def seconds(self, error: BaseException, attempts: int) -> float:
+    def seconds(self, error: BaseException) -> float:
         """How long to wait before the next attempt."""
         if isinstance(error, asyncio.CancelledError):
             return 0.0
         settings = self._settings
-        if isinstance(error, TryAgainLater) and error.seconds is not None:
-            # A little later, never earlier than asked, and not everybody at once.
-            return min(error.seconds, settings.retry_longest) * (1 + 0.1 * self._random())
-        backoff: float = min(settings.retry_cap, settings.retry_first * 2.0 ** min(attempts, 30))
-        return backoff * (0.5 + 0.5 * self._random())
+        wait = settings.retry_away
+        if isinstance(error, Setback):
+            if error.seconds is not None:
+                # A little later, never earlier than asked, and not everybody at once.
+                return min(error.seconds, settings.retry_longest) * (1 + 0.1 * self._random())
+            wait = min(settings.retry_cap, settings.retry_first * 2.0 ** min(error.times, 30))
+        return wait * (0.5 + 0.5 * self._random())
 
-    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
-        return RetryDecision(retry_at=self._now() + timedelta(seconds=self.seconds(exception, job.attempts)))
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:  # noqa: ARG002 - the library's
+        return RetryDecision(retry_at=self._now() + timedelta(seconds=self.seconds(exception)))
 
 
 # In a subquery with OFFSET, which is not flattened: the function is called once a row, not once a column.
@@ -80,36 +87,47 @@ _SAME = """id = %(id)s AND status = 'doing' AND attempts = %(attempts)s AND (wor
 _RUN = f"(SELECT id FROM procrastinate_jobs WHERE {_SAME} FOR UPDATE) AS run"  # noqa: S608
 _RETRY = f"SELECT procrastinate_retry_job_v2(run.id, %(retry_at)s, %(priority)s, %(queue)s, %(lock)s) FROM {_RUN}"  # noqa: S608
 _FINISH = f"SELECT procrastinate_finish_job_v1(run.id, %(status)s, %(delete_job)s) FROM {_RUN}"  # noqa: S608
-# Flushed, unlike the rest: a crash of the server must not give the number to a second process.
-_REGISTER = "SELECT worker_id FROM set_config('synchronous_commit', 'on', true), procrastinate_register_worker_v1()"
+_REGISTER = """INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(number)s)
+               ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()"""
+_DOING = "SELECT * FROM procrastinate_jobs WHERE status = 'doing' AND (worker_id = %(number)s) = %(own)s"
 PATIENCE = 30.0
 """Seconds for which the end of a job is tried to be written down; what is not taken by then is freed as a lost one."""
 
 
 class _OwnRuns(JobManager):
-    """Ends only the run of a job that this process fetched, and knows which of them it is running.
+    """Ends only the run of a job that this process fetched, knows which of them it is running, and outlives the database.
 
     Procrastinate ends a job by its id alone. After a pause beyond the stall limit a job belongs to another worker, and the ending
-    of the first run would delete or reschedule it under that worker's hands.
+    of the first run would delete or reschedule it under that worker's hands. And it ends the worker when the database is away, to begin
+    again only when every running turn has ended.
     """
 
     last_fetch: float | None = None
 
-    def __init__(self, connector: PsycopgConnector, room: Callable[[], int]) -> None:
-        """`room`: how many jobs this process can begin at once."""
+    def __init__(self, connector: PsycopgConnector, number: int, room: Callable[[], int]) -> None:
+        """`number`: this process's own, as a worker too. `room`: how many jobs it can begin at once."""
         super().__init__(connector)
-        self._room = room
+        self._number, self._room = number, room
         self._fetched: deque[Job] = deque()
         self._most = 1
         self._runs: dict[int | None, Job] = {}
-        self._workers: list[int] = []
+        self._registered = False
         self._fetching = asyncio.Lock()
 
     async def register_worker(self) -> int:
-        """As the library's, on disk before the number is used."""
-        [row] = await self.connector.execute_query_all_async(_REGISTER)
-        self._workers.append(row["worker_id"])
-        return self._workers[-1]
+        """As the library's, with our number."""
+        await self.connector.execute_query_async(_REGISTER, number=self._number)
+        self._registered = True
+        return self._number
+
+    async def update_heartbeat(self, worker_id: int) -> None:
+        """As the library's, which ends the worker with its first failure."""
+        with suppress(ConnectorException):
+            await super().update_heartbeat(worker_id)
+
+    async def listen_for_jobs(self, **options: Any) -> None:
+        """As the library's, likewise."""
+        await forever("listening for jobs", partial(super().listen_for_jobs, **options), every=0.5)
 
     async def owns(self, job: Job) -> bool:
         """Whether the job is still in the run that `job` was fetched for."""
@@ -119,16 +137,28 @@ class _OwnRuns(JobManager):
         return bool(rows)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
-        """As the library's, which takes one a round trip; while there are many, several are taken and given out one by one."""
+        """As the library's, which takes one a round trip; while there are many, several are taken and given out one by one.
+
+        None also while the database is away. It may have lost our registration, or somebody taken it for dead: it is made again.
+        """
         if not self._fetched:
-            most = max(1, min(self._most, self._room()))
-            async with self._fetching:
-                rows = await self.connector.execute_query_all_async(_FETCH, queues=queues, worker_id=worker_id, most=most)
-                self._fetched.extend(Job.from_row(row) for row in rows)
-                self._runs |= {job.id: job for job in self._fetched}
-            self.last_fetch = time.monotonic()
-            self._most = min(2 * self._most, AHEAD) if len(rows) == most else 1
+            try:
+                if not self._registered:
+                    await self.register_worker()
+                await self._fetch(queues, worker_id)
+            except ConnectorException as error:
+                log.info("no work can be fetched: %s", named(error))
+                self._registered = False
         return self._fetched.popleft() if self._fetched else None
+
+    async def _fetch(self, queues: Iterable[str] | None, worker_id: int) -> None:
+        most = max(1, min(self._most, self._room()))
+        async with self._fetching:
+            rows = await self.connector.execute_query_all_async(_FETCH, queues=queues, worker_id=worker_id, most=most)
+            self._fetched.extend(Job.from_row(row) for row in rows)
+            self._runs |= {job.id: job for job in self._fetched}
+        self.last_fetch = time.monotonic()
+        self._most = min(2 * self._most, AHEAD) if len(rows) == most else 1
 
     async def give_back(self) -> None:
         """Let others have what was fetched and not begun. What cannot be given back is found as lost, or by the reaper."""
@@ -144,13 +174,19 @@ class _OwnRuns(JobManager):
         The answer to a fetch was lost, or the end of a run could not be written down or was taken back by a crash of the server.
         """
         async with self._fetching:  # between a fetch and its answer a job would seem to be lost
-            rows = await self.connector.execute_query_all_async(
-                "SELECT * FROM procrastinate_jobs WHERE status = 'doing' AND worker_id = ANY(%(workers)s)", workers=self._workers
-            )
-        lost = [Job.from_row(row) for row in rows if row["id"] not in self._runs]
+            rows = await self._doing(own=True)
+        lost = [job for job in rows if job.id not in self._runs]
         for job in lost:
             await self.free(job)
         return len(lost)
+
+    async def of_others(self) -> list[Job]:
+        """What other processes are said to be doing."""
+        return await self._doing(own=False)
+
+    async def _doing(self, *, own: bool) -> list[Job]:
+        rows = await self.connector.execute_query_all_async(_DOING, number=self._number, own=own)
+        return [Job.from_row(row) for row in rows]
 
     async def free(self, job: Job) -> None:
         """Let a run of a job be taken again at once, whoever had it."""
@@ -197,6 +233,11 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
     await connection.set_autocommit(True)
 
 
+def _pool(**options: Any) -> Pool:
+    """Ours, without the round trip for every checkout that Procrastinate asks for."""
+    return Pool(**{name: option for name, option in options.items() if name not in ("check", "open")})
+
+
 class Queue:
     """The Procrastinate app on the bot's database. Open it with `async with`; deferring alone needs no opening.
 
@@ -213,9 +254,12 @@ class Queue:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.settings = settings
+        self.number = secrets.randbelow(2**31 - 1) + 1
+        """By which other processes know this one (`listen`)."""
         self.body: Body | None = None
         self._running = 0
         connector = PsycopgConnector(
+            pool_factory=_pool,
             conninfo=url,
             min_size=1,
             max_size=5,
@@ -228,7 +272,7 @@ class Queue:
             },
         )
         self.app = App(connector=connector)
-        self.jobs = _OwnRuns(connector, lambda: self.settings.concurrency - self._running)
+        self.jobs = _OwnRuns(connector, self.number, lambda: self.settings.concurrency - self._running)
         self.app.job_manager = self.jobs
 
         @self.app.task(name="wake", pass_context=True, retry=Reschedule(self.settings, random, now))

@@ -24,6 +24,8 @@ class EngineSettings:
     """Age of the oldest event at which a turn that cannot go on becomes a dead letter."""
     own_try: float = 3_600.0
     """What a turn gets at least, however old its events: it may be a replayed letter, or have waited behind another."""
+    retry_away: float = 1.0
+    """The most that is waited after the database was away, however often it was: it is back, or the retry could not have been noted."""
     retry_first: float = 1.0
     retry_cap: float = 60.0
     retry_longest: float = 900.0
@@ -42,10 +44,12 @@ class EngineSettings:
     hand_back: float = 60.0
     """How long one wake-up keeps an agent that always has more to do, before others get their chance."""
     restart_first: float = 0.5
-    restart_cap: float = 15.0
+    restart_cap: float = 3.0
 
     # Upkeep
-    reap_every: float = 5.0
+    reap_every: float = 2.0
+    steady_after: float = 5.0
+    """How long somebody has to have been connected before others count as gone: a crash of the server takes everybody's connection."""
     sweep_every: float = 30.0
     clean_every: float = 86_400.0
     keep_jobs_hours: int = 168

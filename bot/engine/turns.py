@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from psycopg.types.json import Jsonb
+
+from adapters.base import Button
 from adapters.text import split
-from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait
+from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait, as_said
 from bot.engine.settings import EngineSettings
 from bot.engine.signals import Senders
 from memory import spending
@@ -26,6 +29,8 @@ from memory.spending import Usage
 State = Literal["done", "failed", "cancelled"]
 LIMIT = 2000
 """Characters of one outgoing message where its platform's limit was not given: Discord's, the smallest."""
+MENTION = 40
+"""Characters that the mark needs which notifies a person."""
 LOCK_TIMEOUT = "5s"
 _EVENTS = """SELECT id, seq, kind, origin, payload, created_at, visibility FROM events
              WHERE turn_id = %s AND status = 0 ORDER BY seq"""
@@ -34,6 +39,8 @@ _TAKE_OVER = """UPDATE outbox SET body = %s, step = %s, part = %s, not_before = 
                   state = CASE WHEN platform_id IS NULL THEN 'sending' ELSE 'waiting' END WHERE id = %s AND state = 'streaming'"""
 # Rows that the engine writes into the outbox itself stand under steps that no turn reaches.
 _APOLOGY, _NOTICE = -2, -1
+ASIDE = -2
+"""What is said beside the answer stands below this step."""
 
 
 async def claim(db: Database, agent: int, now: datetime, settings: EngineSettings) -> Claim | Wait | None:
@@ -58,7 +65,7 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
             waiting = await connection.execute(_EVENTS, (taken["turn_id"],))
         turn = await turns.fetchone()
         assert turn is not None
-        events = tuple(Event(**row) for row in await waiting.fetchall())
+        events = as_said([Event(**row) for row in await waiting.fetchall()])
     return Claim(
         agent=agent,
         epoch=taken["epoch"],
@@ -102,24 +109,42 @@ class Step:
     parts: int = 0
     held: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
-    async def reply(self, text: str, reply_to: str | None = None, begun: Sequence[int] = ()) -> int:
+    async def reply(
+        self,
+        text: str,
+        reply_to: str | None = None,
+        begun: Sequence[int] = (),
+        *,
+        buttons: Sequence[Button] = (),
+        notify: bool = False,
+    ) -> int:
         """Put a reply into the outbox, split by the platform's limit, for the place of the turn. Returns its number of messages.
 
-        `begun`: rows of messages that the platform shows the beginnings of; they take the first parts over.
+        `begun`: rows of messages that the platform shows the beginnings of; they take the first parts over. `buttons` stand under the last
+        part, and `notify`: the first one notifies the person, where others read it too.
         """
-        chunks = split(clean(text), (self.limits or {}).get(self.claim.platform, LIMIT))
+        limit = (self.limits or {}).get(self.claim.platform, LIMIT)
+        chunks = split(clean(text), limit - MENTION if notify else limit)
         for number, chunk in enumerate(chunks):
             if number < len(begun):
                 self.later(_TAKE_OVER, (chunk, self.claim.fence.step, self.parts, self.now, begun[number]))
             else:
-                await _enqueue(self, self.claim.fence.step, self.parts, chunk, reply_to if number == 0 else None)
+                await _enqueue(
+                    self,
+                    self.claim.fence.step,
+                    self.parts,
+                    chunk,
+                    reply_to if number == 0 else None,
+                    buttons=buttons if number == len(chunks) - 1 else (),
+                    notify=notify and number == 0,
+                )
             self.parts += 1
         self.replied = self.replied or bool(chunks)
         return len(chunks)
 
-    async def say(self, step: int, text: str) -> None:
-        """Put one line of the engine's own into the outbox, at most once per turn and `step`."""
-        await _enqueue(self, step, 0, text, None)
+    async def say(self, step: int, text: str, buttons: Sequence[Button] = ()) -> None:
+        """Put one line of the engine's own into the outbox, at most once per turn and `step`; `buttons` stand under it."""
+        await _enqueue(self, step, 0, text, None, buttons=buttons)
         self.parts += 1
 
     def end(self, events: Sequence[int]) -> None:
@@ -210,7 +235,7 @@ async def refresh(db: Database, claim: Claim) -> Claim:
             "SELECT v.*, t.step, t.cancel_requested FROM versions(%s) v, turns t WHERE t.id = %s", (claim.agent, claim.turn)
         )
         row = await cursor.fetchone()
-        events = tuple(Event(**each) for each in await (await connection.execute(_EVENTS, (claim.turn,))).fetchall())
+        events = as_said([Event(**each) for each in await (await connection.execute(_EVENTS, (claim.turn,))).fetchall()])
     if row is None or row["epoch"] != fence.epoch or row["step"] != fence.step or row["version"] < fence.version:
         raise StaleTurn
     if row["cancel_requested"] or not events:
@@ -291,10 +316,12 @@ async def end_cancelled(db: Database, claim: Claim, *, now: datetime) -> bool:
     return bool(claim.fence.more)
 
 
-async def _enqueue(step: Step, number: int, part: int, body: str, reply_to: str | None) -> None:
+async def _enqueue(
+    step: Step, number: int, part: int, body: str, reply_to: str | None, *, buttons: Sequence[Button] = (), notify: bool = False
+) -> None:
     step.later(
-        """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, reply_to, created_at)
-           VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (turn_id, step, part) DO NOTHING""",
+        """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, reply_to, created_at, buttons, notify)
+           VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (turn_id, step, part) DO NOTHING""",
         (
             step.claim.agent,
             step.claim.place,
@@ -306,8 +333,15 @@ async def _enqueue(step: Step, number: int, part: int, body: str, reply_to: str 
             body,
             reply_to,
             step.now,
+            buttons_json(buttons),
+            notify,
         ),
     )
+
+
+def buttons_json(buttons: Sequence[Button]) -> Jsonb | None:
+    """Buttons as an outbox row keeps them."""
+    return Jsonb([asdict(button) for button in buttons]) if buttons else None
 
 
 def record_usage(step: Step, purpose: str, model: str, used: Usage) -> None:

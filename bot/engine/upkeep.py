@@ -1,6 +1,6 @@
 """Upkeep: what Procrastinate lists but leaves to its user, and the repair of what may still go wrong. One per process is fine.
 
-reaper    jobs of workers without a heartbeat are free again (Procrastinate only lists them)
+reaper    what dead processes were doing is free again: jobs (Procrastinate only lists them) and replies that they were sending
 sweeper   agents whose flag is up without a job (a job that ended for good) are woken
 cleaner   finished jobs go after some days
 """
@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
 
+from bot.engine.listen import living
 from bot.engine.loops import forever
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
@@ -25,9 +28,17 @@ _SWEEP_LIMIT = 1000
 class Upkeep:
     """The three loops. `run` goes on until it is cancelled; the passes can be called by themselves."""
 
-    def __init__(self, db: Database, queue: Queue, settings: EngineSettings | None = None) -> None:
-        self._db, self._queue = db, queue
+    def __init__(
+        self,
+        db: Database,
+        queue: Queue,
+        settings: EngineSettings | None = None,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._db, self._queue, self._now = db, queue, now
         self._settings = settings or queue.settings
+        self._seen: frozenset[int] | None = None
 
     async def run(self) -> None:
         """Reap, sweep and clean until cancelled."""
@@ -37,14 +48,29 @@ class Upkeep:
             group.create_task(forever("sweeper", self._sweep, every=settings.sweep_every))
             group.create_task(forever("cleaner", self.clean, every=settings.clean_every))
 
-    async def reap(self) -> int:
-        """Free the jobs of dead workers; returns how many."""
-        stalled = list(await self._queue.jobs.get_stalled_jobs(seconds_since_heartbeat=self._settings.stalled))
-        for job in stalled:
+    async def reap(self, *, at_once: bool = False) -> int:
+        """Free the jobs of workers that died or froze, and doubt what dead processes were sending; returns how many jobs.
+
+        Dead is who is missing in two looks in a row: a living process is back sooner when its connection breaks. `at_once`: in one, and its
+        jobs only, for which a mistake costs a model call and nothing else.
+        """
+        looked, jobs = self._now(), self._queue.jobs
+        others = await jobs.of_others()
+        stalled = {job.id: job for job in await jobs.get_stalled_jobs(seconds_since_heartbeat=self._settings.stalled)}
+        # After the jobs: who took one since the last look is among the living by now.
+        found = await living(self._db)
+        seen, self._seen = self._seen, found.numbers
+        steady = seen is not None and found.steady >= self._settings.steady_after
+        if at_once or steady:
+            lives = found.numbers | (seen or frozenset())
+            stalled |= {job.id: job for job in others if job.worker_id not in lives}
+            if steady:
+                await self._db.once("SELECT doubt_sending_but_of(%s, %s)", (list(lives), looked))
+        for job in stalled.values():
             # Another process may have freed it a moment ago: the queue sees that it is another run by then.
-            await self._queue.jobs.free(job)
+            await jobs.free(job)
         if stalled:
-            log.warning("freed %d jobs of workers that stopped answering", len(stalled))
+            log.warning("freed %d jobs of workers that died or stopped answering", len(stalled))
         return len(stalled)
 
     async def sweep(self) -> int:

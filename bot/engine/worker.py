@@ -5,9 +5,9 @@ How a turn may end, and what becomes of it:
     finished              claimed on, until nothing waits
     TurnCancelled, /stop  ended as cancelled; its events do not come back
     StaleTurn             stops, unless the job is still ours (then nobody else runs the agent, and we claim anew)
-    TryAgainLater         handed back uncounted; the job is retried later; after a day a dead letter
-    the database away     as TryAgainLater: it is not the event's fault
-    any other error       counted; the job is retried later; at the limit the next claim makes a dead letter
+    TryAgainLater         handed back uncounted; the job is retried later and later; after a day a dead letter
+    the database away     handed back uncounted; the job is retried soon, however often: it is nobody's fault
+    any other error       counted; the job is retried later and later; at the limit the next claim makes a dead letter
     the process stops     handed back uncounted; the job is free at once
 
 A stop never uses Procrastinate's abort: that ends the job for good and would leave the agent's flag up without a job.
@@ -28,7 +28,7 @@ from procrastinate.worker import Worker as Waker
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from bot.engine import turns
-from bot.engine.events import Claim, ContextChanged, StaleTurn, TryAgainLater, TurnCancelled, Wait
+from bot.engine.events import Claim, ContextChanged, Setback, StaleTurn, TryAgainLater, TurnCancelled, Wait
 from bot.engine.listen import listen
 from bot.engine.loops import ended, forever, named
 from bot.engine.queue import Queue
@@ -43,10 +43,6 @@ STOPPED_WITHIN = 5.0
 
 Turn = Callable[[Claim], Awaitable[None]]
 """Runs one claimed turn to its end, through `turns.step`; the last step has `finish` set."""
-
-
-class TurnBroken(Exception):
-    """What Procrastinate is told instead of the error itself, as it logs its text: the class's name."""
 
 
 class Unfinished(Exception):
@@ -70,6 +66,8 @@ class Worker:
         self._settings = settings or queue.settings
         self._outbound = outbound
         self.stopper = Stopper()
+        # Of each agent whose last turn failed here: that turn, and how often.
+        self._failures: dict[int, tuple[int, int]] = {}
         self._stopping = asyncio.Event()
         queue.body = self.work
 
@@ -78,7 +76,7 @@ class Worker:
         settings = self._settings
         async with asyncio.TaskGroup() as group:
             beside = [
-                group.create_task(listen(self._db.url, "keepsake_stop", self._heard_stop)),
+                group.create_task(listen(self._db.url, "keepsake_stop", self._heard_stop, number=self._queue.number)),
                 group.create_task(forever("the look for lost jobs", self._free_lost, every=settings.reap_every)),
             ]
             try:
@@ -151,7 +149,9 @@ class Worker:
             if claim.cancel_requested:
                 return await turns.end_cancelled(self._db, claim, now=self._now())
             error, stopped = await self._watch(claim)
-            return await self._settle(claim, error, stopped=stopped)
+            more = await self._settle(claim, error, stopped=stopped)
+            self._failures.pop(claim.agent, None)
+            return more
         except StaleTurn:
             log.warning("turn %d of agent %d was taken over", claim.turn, claim.agent)
             # A job that is no longer ours runs elsewhere, with a newer claim. One that is ours says that nobody else may run the
@@ -190,7 +190,14 @@ class Worker:
         name = named(error or Unfinished())
         log.error("turn %d of agent %d broke off: %s", claim.turn, claim.agent, name, exc_info=error)
         await turns.note_crash(self._db, claim, name)
-        raise TurnBroken(name)
+        raise Setback(name, self._failed_before(claim))
+
+    def _failed_before(self, claim: Claim) -> int:
+        """How often the turn has failed here; from now on once more."""
+        turn, times = self._failures.get(claim.agent, (claim.turn, 0))
+        times = times if turn == claim.turn else 0
+        self._failures[claim.agent] = claim.turn, times + 1
+        return times
 
     async def _later(self, claim: Claim, error: BaseException) -> bool:
         settings, now = self._settings, self._now()
@@ -202,7 +209,9 @@ class Worker:
             log.error("turn %d of agent %d is given up: %s", claim.turn, claim.agent, reason)
             return await turns.give_up(self._db, claim, reason, settings.apology, now=now, outbound=self._outbound)
         await turns.release(self._db, claim, reason)
-        raise TryAgainLater(reason, error.seconds if isinstance(error, TryAgainLater) else None)
+        if isinstance(error, psycopg.Error):
+            raise TryAgainLater(reason)
+        raise Setback(reason, self._failed_before(claim), error.seconds if isinstance(error, TryAgainLater) else None)
 
     async def _hand_back(self, claim: Claim, task: asyncio.Task[None]) -> None:
         """The process stops: end the turn where it is and let the next claim go on from its last step."""

@@ -21,13 +21,13 @@ async def archival_storage_insert(
     content: Annotated[str, Field(description="Self-contained text: who, what, when.")],
     tags: list[str] = [],  # noqa: B006  never changed
 ) -> str:
-    """Store what is too long or too rarely needed for the working context."""
+    """Store what is too long for the working context."""
     content = content.strip()
     if not content:
         raise Refused("The text is empty.")
     if len(content) > PASSAGE_LIMIT:
         raise Refused(f"One text may have {PASSAGE_LIMIT} characters; this has {len(content)}. Split it into several inserts.")
-    decision = context.weigh(content)
+    decision = context.weigh(content, tags=clean_tags(tags))
     if decision.ask:
         return await requests.ask(context, decision, layer="archival_storage", content=content, tags=clean_tags(tags))
     return await storing.store(context, content, clean_tags(tags), action="archival_storage_insert", author=decision.author_id)
@@ -41,7 +41,7 @@ async def archival_storage_search(
     after: str = "",
     before: str = "",
 ) -> str:
-    """Search stored facts and documents by meaning, words, tags (any of them) and dates."""
+    """Search stored facts and documents, by meaning and words."""
     wanted = query_of(context, query, page, before, after, tags=clean_tags(tags))
     found = await archival_storage.search(context.connection, wanted, context.vectors.get(query))
     context.seen += [hit.visibility for hit in found.hits]

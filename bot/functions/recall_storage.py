@@ -23,7 +23,7 @@ async def recall_storage_search(
     after: str = "",
     before: str = "",
 ) -> str:
-    """Search all earlier messages by meaning, words and local dates (2026-11-30, `before` excluded); without a query the newest first."""
+    """Search all earlier messages, by meaning and words; without a query the newest. Dates: 2026-11-30."""
     wanted = query_of(context, query, page, before, after, roles=[_ROLES[each] for each in said_by])
     if wanted.before is None:
         # What is being answered would only find itself.

@@ -88,7 +88,7 @@ async def ask(
 
 
 async def answer_memory_request(context: CallContext, request: int, agreed: bool) -> str:
-    """After the person's yes or no to the question about something sensitive: store it, or take it back."""
+    """After the person's yes or no to the question about something sensitive."""
     cursor = await context.connection.execute("SELECT * FROM memory_requests WHERE id = %s", (request,))
     row = await cursor.fetchone()
     if row is None or row["until"] <= context.now:
@@ -104,13 +104,18 @@ async def answer_memory_request(context: CallContext, request: int, agreed: bool
     await context.connection.execute("DELETE FROM memory_requests WHERE id = %s", (request,))
     if not agreed:
         context.state = await forgetting.redact(
-            context.connection, context.state, messages=row["messages"], at=context.now, by=context.claim.turn
+            context.connection,
+            context.state,
+            messages=row["messages"],
+            about=row["content"],
+            at=context.now,
+            by=context.claim.turn,
         )
         return "Not stored, and taken out of the conversation too. Do not mention it again."
     # A secret stays a secret, whatever was agreed to.
     context.rules, rules = KeepingRules(), context.rules
     try:
-        decision = context.weigh(row["content"], without=row["replaces"])
+        decision = context.weigh(row["content"], tags=row["tags"], without=row["replaces"])
     finally:
         context.rules = rules
     if row["layer"] == "archival_storage":

@@ -23,7 +23,7 @@ from memory.zones import known_zone
 async def set_speaking_leave(
     context: CallContext, allowed: bool, quiet_from: Annotated[str, Field(description="22:00")] = "", quiet_to: str = ""
 ) -> str:
-    """When the person speaks of whether you may write first: allowed has them asked for their yes; with the quiet hours they name."""
+    """When the person speaks of whether you may write first, or of quiet hours."""
     _their_own_words(context)
     leave = await value(context.connection, "SELECT openers FROM speaking WHERE agent_id = %s", (context.claim.agent,))
     if allowed and leave == "no":
@@ -60,8 +60,8 @@ async def set_speaking_leave(
     return f"Noted: you may write first now and then.{missing}"
 
 
-async def set_time_zone(context: CallContext, zone: Annotated[str, Field(description="IANA, such as Europe/Berlin.")]) -> str:
-    """Set the person's time zone: once as you infer it, which has them asked, and again when they have said yes."""
+async def set_time_zone(context: CallContext, zone: Annotated[str, Field(description="Europe/Berlin")]) -> str:
+    """Set the person's time zone: as you infer it (they are asked), and again after their yes."""
     _their_own_words(context)
     zone = zone.strip()
     if "/" not in zone and zone != "UTC" or not known_zone(zone):

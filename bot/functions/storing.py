@@ -32,7 +32,7 @@ async def store(
         was["tags"] = list(stored.tags_before)
     await context.log(action, "passage", stored.id, before=tags_before, after=content, row=was)
     if came_from is None:
-        await context.derive("passage_id", stored.id)
+        await context.derive("passage_id", stored.id, author=author)
     else:
         await sources.take_over(context.connection, entry=came_from, passage=stored.id)
     state = context.state
@@ -68,7 +68,7 @@ async def append(context: CallContext, section: Section, content: str, decision:
         author=decision.author_id,
     )
     await context.log("working_context_append", "working_context", entry.id, after=content)
-    await context.derive("entry_id", entry.id)
+    await context.derive("entry_id", entry.id, author=decision.author_id)
     context.state = replace(context.state, entries=(*context.state.entries, entry))
     return f"Added to {section}.{note}"
 
@@ -87,7 +87,7 @@ async def rewrite(context: CallContext, entry: Entry, new: str, decision: Candid
         author=decision.author_id,
     )
     await context.log("working_context_replace", "working_context", entry.id, before=entry.content, after=new, row=was)
-    await context.derive("entry_id", entry.id)
+    await context.derive("entry_id", entry.id, author=decision.author_id)
     context.state = replace(context.state, entries=tuple(changed if e.id == entry.id else e for e in context.state.entries))
     return f"Replaced in {entry.section}."
 
@@ -96,5 +96,7 @@ async def _retire(context: CallContext, note: Entry) -> None:
     await store(context, note.content, ["task_notes"], action="working_context_append", came_from=note.id)
     was = await undo.snapshot(context.connection, "working_context", note.id)
     await working_context.delete(context.connection, note.id)
+    if was is not None:
+        await undo.kept(context.connection, "working_context", note.id, was)
     await context.log("working_context_append", "working_context", note.id, before=note.content, row=was)
     context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != note.id))

@@ -13,21 +13,22 @@ from bot.keeping.decision import sensitive_kind
 from memory import undo, working_context
 from memory.working_context import ENTRY_LIMIT, Entry, find, one_line, plain, room
 
+OWN = ("persona", "task_notes")
+"""Sections of the agent's own notes, which nobody needs to have said."""
 Editable = Literal["persona", "profile", "preferences", "key_facts", "goals", "task_notes"]
 
 
 async def working_context_append(
-    context: CallContext, section: Editable, content: Annotated[str, Field(description="One fact, one sentence.")]
+    context: CallContext,
+    content: Annotated[str, Field(description="One sentence that names its subject.")],
+    section: Editable = "key_facts",
 ) -> str:
-    """Keep a lasting fact always in view: profile (who the person is), preferences, key_facts (people, places, dates), goals,
-    task_notes (at most 10), persona (how you adjust to them).
-    """
+    """Keep a lasting fact: profile (who they are), preferences, key_facts, goals, task_notes, persona (how you adjust to them)."""
     content = _checked(content)
-    decision = context.weigh(content)
-    entries = context.state.entries
-    same = [entry for entry in entries if plain(entry.content) == plain(content)]
+    same = [entry for entry in context.state.entries if plain(entry.content) == plain(content)]
     if same:
-        raise Refused(f"That is there already, in {same[0].section}. Nothing to do.")
+        return f"That is there already, in {same[0].section}."  # what is wanted is so: done, and not failed
+    decision = context.weigh(content, fact=section not in OWN)
     if decision.ask:
         return await requests.ask(context, decision, layer="working_context", section=section, content=content)
     return await storing.append(context, section, content, decision)
@@ -35,14 +36,16 @@ async def working_context_append(
 
 async def working_context_replace(
     context: CallContext,
-    old: Annotated[str, Field(description="The entry, or words that only it has.")],
+    old: Annotated[str, Field(description="Words that only this entry has.")],
     new: Annotated[str, Field(description="The whole new entry.")],
 ) -> str:
     """Correct one entry."""
     new = _checked(new)
     entry = _only(context, old)
-    decision = context.weigh(new, without=entry.id)
+    decision = context.weigh(new, without=entry.id, fact=entry.section not in OWN)
     others = [other for other in context.state.entries if other.id != entry.id]
+    if plain(entry.content) == plain(new):
+        return f"That is there already, in {entry.section}."
     if any(plain(other.content) == plain(new) for other in others):
         raise Refused("The new text is there already as another entry. Remove the old entry instead.")
     left = room(context.state.entries, entry.section, without=entry.id)
@@ -56,15 +59,15 @@ async def working_context_replace(
 
 
 async def working_context_remove(
-    context: CallContext, content: Annotated[str, Field(description="The entry, or words that only it has.")]
+    context: CallContext, content: Annotated[str, Field(description="Words that only this entry has.")]
 ) -> str:
-    """Remove one entry that is no longer true or wanted."""
+    """Remove an entry that is no longer true or wanted."""
     entry = _only(context, content)
     was = await undo.snapshot(context.connection, "working_context", entry.id)
     await working_context.delete(context.connection, entry.id)
     await context.log("working_context_remove", "working_context", entry.id, before=entry.content, row=was)
     context.state = replace(context.state, entries=tuple(e for e in context.state.entries if e.id != entry.id))
-    return f"Removed from {entry.section}."
+    return f"Removed from {entry.section}. What was said of it is still kept: if they want that gone, call forget; else do not say it is forgotten."
 
 
 def _checked(content: str) -> str:

@@ -32,6 +32,8 @@ COVERED = 0.7
 """Share of a text's own words that must stand in somebody's words, for it to be theirs."""
 ALIKE = 0.6
 """Share of common words from which two entries speak of the same thing."""
+STEM = 4
+"""Characters of a word's beginning by which it is found again in another form."""
 _WORDS = Path(__file__).with_name("keeping.yaml")
 
 
@@ -86,10 +88,11 @@ class Around:
     others: Sequence[Said] = field(default=())
 
 
-def decide(text: str, around: Around, rules: KeepingRules, judged: Judged | None = None) -> Candidate:
-    """Decide about one candidate memory."""
+def decide(text: str, around: Around, rules: KeepingRules, judged: Judged | None = None, tags: Sequence[str] = ()) -> Candidate:
+    """Decide about one candidate memory; `tags` are stored with it, so they are looked at as it is."""
     layer: Layer = "archival_storage" if len(text) > LONG or text.count(". ") >= 3 else "working_context"
-    if found := secrets(text):
+    whole = "\n".join([text, *tags])
+    if found := secrets(whole):
         kinds = ", ".join(dict.fromkeys(each.kind for each in found))
         return Candidate(False, layer, why=f"This holds a secret ({kinds}), and such things are never stored. Leave it out.")
     if not worth_keeping(text) or (judged is not None and not judged.worth):
@@ -102,7 +105,7 @@ def decide(text: str, around: Around, rules: KeepingRules, judged: Judged | None
         return Candidate(
             False, layer, why=f"{who} said this, not the person. Store it only as {who}'s words, by name, or not at all."
         )
-    kind = sensitive_kind(text, rules.sensitive)
+    kind = sensitive_kind(whole, rules.sensitive)
     if kind is None and judged is not None and judged.sensitive in rules.sensitive:
         kind = judged.sensitive
     conflicts = tuple(entry for entry in around.entries if in_conflict(text, entry))
@@ -138,6 +141,31 @@ def others_words(text: str, own: Sequence[Said], others: Sequence[Said]) -> Said
     theirs = _share(wanted - content_words(best.author_name), content_words(best.text))
     mine = _share(wanted, content_words(" ".join(said.text for said in own)))
     return best if theirs >= COVERED and mine < COVERED and theirs > mine else None
+
+
+def unfounded(text: str, sources: Iterable[str]) -> bool:
+    """Whether not one of a text's own words occurs in anything that it could come from: it was made up, or is from an example.
+
+    Words are compared by their beginnings. A text in a script that the sources do not use cannot be compared.
+    """
+    wanted, there = _stems(text), _stems(" ".join(sources))
+    same_script = {_script(stem) for stem in wanted} & {_script(stem) for stem in there}
+    return bool(wanted) and bool(same_script) and not wanted & there
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = content_words(text)
+    # Where words are written without blanks between them, each pair of characters is as good as one.
+    unspaced = (word for word in words if _script(word) == "unspaced")
+    pairs = {word[at : at + 2] for word in unspaced for at in range(max(1, len(word) - 1))}
+    return frozenset(pairs | {word[:STEM] for word in words if _script(word) != "unspaced"})
+
+
+def _script(word: str) -> str:
+    """The script of a word by its first character: enough to tell what can be compared with what."""
+    if "\u2e80" <= word[0] <= "\ud7ff" or "\u0e00" <= word[0] <= "\u0eff":
+        return "unspaced"
+    return "digits" if word[0].isdigit() else unicodedata.name(word[0], "?").split()[0]
 
 
 def in_conflict(text: str, entry: str) -> bool:

@@ -1,4 +1,5 @@
-"""The notice of the first contact: once a person, beside the bot's first reply to them, in their language where it is known.
+"""The notice of the first contact: once a person, beside the bot's first reply to them, in their language where it is known. It names the host
+that receives what they write, and they are told again when that changes.
 
 It is an outbox row of the step that holds the reply, so a crash loses neither or both, and the agent's row says that it went out. No model
 is asked. At the terminal nobody gets it: who runs the bot there has its papers.
@@ -6,9 +7,12 @@ is asked. At the terminal nobody gets it: who runs the bot there has its papers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
+from bot.config.sections import ModelSection
 from bot.engine.turns import Step
 from memory.agent_state import AgentState
 from memory.places import Place
@@ -17,18 +21,63 @@ STEP = -6
 """The notice's place in the outbox among the lines that no turn's step reaches."""
 SILENT = frozenset({"console"})
 FALLBACK = "en"
+OPENAI = "https://api.openai.com"
 
-_GIVE = """WITH first AS (UPDATE agents SET noticed_at = %s WHERE id = %s AND noticed_at IS NULL RETURNING id, noticed_at)
+_GIVE = """WITH told AS (UPDATE agents SET noticed_at = coalesce(noticed_at, %s), noticed_hosts = %s
+    WHERE id = %s AND (noticed_at IS NULL OR noticed_hosts <> %s) RETURNING id)
   INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
-    SELECT id, %s, %s, %s, %s, %s, 0, %s, noticed_at FROM first"""
+    SELECT id, %s, %s, %s, %s, %s, 0, %s, %s FROM told"""
+WHERE: Mapping[str, str] = {
+    "en": "Your words are answered by {}, and whoever runs me can read what I keep.",
+    "de": "Deine Worte beantwortet {}, und wer mich betreibt, kann lesen, was ich behalte.",
+    "fr": "C'est {} qui répond à tes mots, et ceux qui me font fonctionner peuvent lire ce que je garde.",
+    "es": "A tus palabras responde {}, y quien me administra puede leer lo que guardo.",
+    "pt": "Quem responde às tuas palavras é {}, e quem me administra pode ler o que guardo.",
+    "it": "Alle tue parole risponde {}, e chi mi gestisce può leggere ciò che conservo.",
+}
+"""Said with the notice, and alone when somebody else answers than when it was last said."""
+HERE: Mapping[str, str] = {
+    "en": "this machine",
+    "de": "dieser Rechner",
+    "fr": "cette machine",
+    "es": "esta máquina",
+    "pt": "esta máquina",
+    "it": "questa macchina",
+}
+"""Where no words leave the machine that the bot runs on."""
+
+
+def hosts_of(model: ModelSection, *, rehearsal: bool) -> tuple[str, ...]:
+    """The hosts that receive people's words, by the configuration; empty: this machine alone."""
+    first = "" if rehearsal else _host(model.base_url or OPENAI)
+    second = _host(model.fallback_url) if model.fallback and model.fallback_url else ""
+    return tuple(dict.fromkeys(host for host in (first, second) if host))
+
+
+def _host(address: str) -> str:
+    name = urlsplit(address).hostname or ""
+    try:
+        local = ip_address(name).is_loopback
+    except ValueError:
+        local = name == "localhost" or name.endswith(".localhost")
+    return "" if local else name
+
+
+def where(hosts: Sequence[str], language: str = FALLBACK) -> str:
+    """Where words go, in words: `api.mistral.ai`, `this machine`."""
+    return ", ".join(hosts) or HERE[language]
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The texts by language, and other ones by workspace. Empty: nobody is told anything."""
+    """The texts by language, and other ones by workspace. Empty: nobody is told anything.
+
+    `hosts`: who receives people's words (empty: this machine alone; None: nothing is said of it).
+    """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     workspaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    hosts: tuple[str, ...] | None = None
 
     def text(self, place: Place, locale: str) -> str:
         """What somebody is told at a place; empty: nothing. `locale` is as the platform writes it: `de`, `pt-BR`, `en_US`."""
@@ -40,11 +89,19 @@ class Notice:
         return next((known[name] for name in (whole, whole.split("-")[0], FALLBACK) if name in known), "").strip()
 
     def give(self, step: Step, state: AgentState) -> AgentState:
-        """Put it beside the reply of a step, if this person never got one."""
-        text = "" if state.noticed else self.text(state.place, state.locale)
+        """Put it beside the reply of a step, if this person never got one; or else where their words go, if that is news to them."""
+        goes = "" if self.hosts is None else where(self.hosts)
+        if state.noticed and state.hosts == goes:
+            return state
+        text = self.text(state.place, state.locale)
         if not text:
             return state
+        if goes:
+            language = next(name for name in (state.locale.casefold()[:2], FALLBACK) if name in WHERE)
+            said = WHERE[language].format(where(self.hosts or (), language))
+            text = said if state.noticed else f"{text} {said}"
         claim = step.claim
-        step.later(_GIVE, (step.now, claim.agent, claim.place, claim.platform, claim.channel, claim.turn, STEP, text))
+        beside = (claim.place, claim.platform, claim.channel, claim.turn, STEP, text, step.now)
+        step.later(_GIVE, (step.now, goes, claim.agent, goes, *beside))
         step.parts += 1
-        return replace(state, noticed=True)
+        return replace(state, noticed=True, hosts=goes)

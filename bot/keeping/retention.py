@@ -24,9 +24,16 @@ class Retention:
     """Looks every hour. `run` goes on until it is cancelled."""
 
     def __init__(
-        self, db: Database, cache: Cache, days: Days, data: Path, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        db: Database,
+        cache: Cache,
+        days: Days,
+        data: Path,
+        key: bytes,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._db, self._cache, self._days, self._data, self._now = db, cache, days, data, now
+        self._db, self._cache, self._days, self._data, self._key, self._now = db, cache, days, data, key, now
 
     async def run(self) -> None:
         """Keep to it until cancelled."""
@@ -36,7 +43,7 @@ class Retention:
         """One pass over every kind."""
         now = self._now()
         removed = await retention.apply(self._db, self._cache, ages(self._days), now)
-        await erasures.keep(self._db, self._data)
+        await erasures.keep(self._db, self._data, self._key)
         if any(removed.values()):
             log.info("retention removed %s", ", ".join(f"{number} {kind}" for kind, number in removed.items() if number))
 

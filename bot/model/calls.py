@@ -12,11 +12,12 @@ import operator
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from bot.model.schemas import common
 from memory.sanitise import clean, clean_json
 
 
@@ -32,17 +33,21 @@ class FunctionSchema:
         """The entry for the `tools` list of a chat request."""
         return {
             "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": dict(self.parameters)},
+            "function": {"name": self.name, "description": self.description, "parameters": common(self.parameters)},
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One function call as the model gave it: `arguments` is raw JSON text, possibly broken."""
+    """One function call as the model gave it: `arguments` is raw JSON text, possibly broken.
+
+    `vendor`: what its endpoint wants back with it (`bot.model.vendor`).
+    """
 
     id: str
     name: str
     arguments: str
+    vendor: Mapping[str, object] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

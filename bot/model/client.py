@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Literal, Self, cast
+from urllib.parse import urlsplit
 
 import openai
 
@@ -21,16 +22,16 @@ from bot.model.call_text import calls_in_text
 from bot.model.calls import FunctionSchema
 from bot.model.errors import (
     UNSENT,
-    ContentRefused,
     ContextOverflow,
-    Habits,
     ModelError,
     ModelUnavailable,
-    adapted,
     error_code,
     error_words,
     from_openai,
+    silent,
+    wrong_address,
 )
+from bot.model.habits import Habits, adapted
 from bot.model.messages import (
     ChatMessage,
     ToolChoice,
@@ -43,8 +44,11 @@ from bot.model.messages import (
     unique_ids,
     without_images,
 )
-from bot.model.replies import Body, Reply, decoded, dicts, mapping, native_calls, number, text_of, thinks_aloud, usage_of
+from bot.model.replies import Body, Reply, decoded, dicts, mapping, native_calls, number, text_of, usage_of
+from bot.model.shape import without_null, without_system
 from bot.model.stream import Watch, read
+from bot.model.thoughts import thinks_aloud
+from bot.model.vendor import Back, stamped
 from memory.sanitise import clean
 
 log = logging.getLogger(__name__)
@@ -54,9 +58,15 @@ _LARGER = 4
 
 _EMBEDDING_BATCH = 256
 
+PATIENT = 10
+"""How many timeouts an answer may take in all while it keeps coming: one that never ends would hold the turn for ever."""
+
 
 class ModelClient:
-    """A connection pool to one endpoint. `timeout` bounds a whole call, in seconds.
+    """A connection pool to one endpoint.
+
+    `timeout` is the longest silence in seconds: before the first piece of an answer, and between two of them. An answer that keeps
+    coming may take `PATIENT` times as long. `extra` are parameters that every chat request gets as far as the model takes them.
 
     `calls` is how functions are asked for: the endpoint's own function calls, a JSON schema of the reply, or ("auto")
     the one until the endpoint refuses it for a model and then the other.
@@ -71,17 +81,17 @@ class ModelClient:
         *,
         timeout: float = 120.0,
         calls: Literal["auto", "native", "schema"] = "native",
-        reasoning_effort: str | None = None,
-        extra_body: Mapping[str, object] | None = None,
+        extra: Mapping[str, object] | None = None,
         attempts: int = 3,
         longest_wait: float = 5.0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.calls = calls
+        self.base_url = base_url
+        """Where requests go; completed by `/v1` where nothing was found without."""
         self._timeout = timeout
-        self._reasoning_effort = reasoning_effort
-        self._extra_body = dict(extra_body or {})
+        self._extra = dict(extra or {})
         self._attempts = attempts
         self._longest_wait = longest_wait
         self._sleep = sleep
@@ -148,12 +158,12 @@ class ModelClient:
 
     async def models(self) -> list[str]:
         """The names of the models that the endpoint offers; raises a `ModelError`."""
-        body = await self._tried("", lambda: _whole(self._client.models.with_raw_response.list()), lambda _: False)
+        body = await self._tried("", lambda _: _whole(self._client.models.with_raw_response.list()), lambda _: False)
         return [str(item["id"]) for item in dicts(body.get("data")) if item.get("id")]
 
     async def _embed_batch(self, model: str, batch: list[str]) -> list[list[float]]:
         create = self._client.embeddings.with_raw_response.create
-        send = lambda: _whole(create(model=model, input=batch, encoding_format="float"))  # noqa: E731
+        send = lambda _: _whole(create(model=model, input=batch, encoding_format="float"))  # noqa: E731
         body = await self._tried(model, send, lambda _: False)
         items = sorted(dicts(body.get("data")), key=lambda item: number(item.get("index")))
         vectors = [item["embedding"] for item in items if isinstance(item.get("embedding"), list)]
@@ -165,22 +175,33 @@ class ModelClient:
             raise ModelUnavailable("the endpoint gave embeddings that are no lists of numbers") from None
 
     async def _answer(self, ask: "_Ask") -> Reply:
+        """The reply to one request; from a model that fails over its own calls again and again, one without any."""
+        try:
+            return await self._chosen(ask)
+        except ModelUnavailable as failure:
+            if not (failure.miscalled and ask.functions):
+                raise
+            log.info("model %s writes calls that its endpoint cannot read; asking without functions", ask.model)
+        return await self._chosen(replace(ask, functions=()))
+
+    async def _chosen(self, ask: "_Ask") -> Reply:
         """The reply to one request; an answer without choices is asked for once more."""
         for _ in range(2):
-            body = await self._tried(ask.model, lambda: self._sent(ask), lambda error: self._learned(ask, error))
+            body = await self._tried(ask.model, lambda alive: self._sent(ask, alive), lambda error: self._learned(ask, error))
             choices = dicts(body.get("choices"))
             if choices:
                 return self._read(ask, body, choices[0])
         raise ModelUnavailable("the model endpoint answered twice without a choice")
 
-    async def _sent(self, ask: "_Ask") -> bytes:
-        """One request, and the body of its answer."""
+    async def _sent(self, ask: "_Ask", alive: Callable[[], None]) -> bytes:
+        """One request, and the body of its answer; `alive` is called whenever a piece of it comes."""
         completions, request = self._client.chat.completions, self._request(ask)
         # As `extra_body`, because the library walks through typed arguments: 10 ms of the loop for 100 messages.
-        if ask.watch is None or "stream" not in request:
+        if "stream" not in request:
             return await _whole(completions.with_raw_response.create(model=ask.model, messages=(), extra_body=request))
         async with completions.with_streaming_response.create(model=ask.model, messages=(), extra_body=request) as response:
-            return await read(response, ask.watch, plain=self._shows(ask.model))
+            watch = None if self._by_schema(ask) else ask.watch
+            return await read(response, watch, alive, plain=self._shows(ask.model))
 
     def _shows(self, model: str) -> bool:
         """Whether a model's text can be shown while it is written: it keeps its thoughts apart, and "none" keeps it from calling."""
@@ -189,14 +210,15 @@ class ModelClient:
     def _request(self, ask: "_Ask") -> dict[str, object]:
         habits = self._habits.get(ask.model, Habits())
         by_schema = self._by_schema(ask)
-        messages = schema_messages(ask.messages, ask.functions) if by_schema else repair(ask.messages)
+        back = Back(ask.model, habits.missing_thoughts, habits.thoughts)
+        messages = schema_messages(ask.messages, ask.functions) if by_schema else repair(ask.messages, back)
         messages = messages if habits.images else without_images(messages)
+        messages = messages if habits.system_role else without_system(messages)
+        messages = messages if habits.null_content else without_null(messages)
         cap = min(ask.max_tokens, habits.largest_reply or ask.max_tokens)
         request: dict[str, object] = {"model": ask.model, "messages": messages, habits.token_argument: cap}
         if ask.temperature is not None and habits.temperature:
             request["temperature"] = ask.temperature
-        if self._reasoning_effort and habits.reasoning_effort:
-            request["reasoning_effort"] = self._reasoning_effort
         if by_schema and habits.response_format:
             request["response_format"] = schema_format(ask.functions, ask.tool_choice)
         elif ask.functions and not by_schema:
@@ -204,9 +226,10 @@ class ModelClient:
             # "auto" is the default everywhere, and saying so makes some servers refuse.
             if ask.tool_choice != "auto" and ask.tool_choice not in habits.refused_choices:
                 request["tool_choice"] = ask.tool_choice
-        if ask.watch is not None and habits.streams and not by_schema:
+        # Also where nobody watches: of a slow model it is told from a dead one by what comes.
+        if habits.streams:
             request |= {"stream": True} | ({"stream_options": {"include_usage": True}} if habits.stream_options else {})
-        return request | self._extra_body
+        return request | habits.extras(self._extra, functions=bool(ask.functions))
 
     def _by_schema(self, ask: "_Ask") -> bool:
         refused = not self._habits.get(ask.model, Habits()).native_calls
@@ -215,7 +238,7 @@ class ModelClient:
     def _learned(self, ask: "_Ask", error: openai.APIStatusError) -> bool:
         """Whether the refusal taught something that makes another attempt worth while."""
         habits = self._habits.get(ask.model, Habits())
-        changed = adapted(habits, self._request(ask), error.status_code, error_code(error), error_words(error))
+        changed = adapted(habits, self._request(ask), error.status_code, error_code(error), error_words(error), self._extra)
         if changed is None or (self.calls == "native" and not changed.native_calls):
             return False
         if habits.native_calls and not changed.native_calls:
@@ -224,9 +247,7 @@ class ModelClient:
         self._habits[ask.model] = changed
         return True
 
-    async def _tried(
-        self, model: str, send: Callable[[], Awaitable[bytes]], learned: Callable[[openai.APIStatusError], bool]
-    ) -> Body:
+    async def _tried(self, model: str, send: "_Send", learned: Callable[[openai.APIStatusError], bool]) -> Body:
         """The decoded body of an answer; tries again where it is safe and soon, else raises a `ModelError`."""
         attempt = 1
         while True:
@@ -243,18 +264,20 @@ class ModelClient:
             attempt += 1
 
     async def _once(
-        self, model: str, send: Callable[[], Awaitable[bytes]], learned: Callable[[openai.APIStatusError], bool]
+        self, model: str, send: "_Send", learned: Callable[[openai.APIStatusError], bool]
     ) -> tuple[Body | ModelError, Literal["now", "later", "never"]]:
         # Errors are returned, not chained: the library's hold the endpoint's words, which may quote a message.
         try:
-            # The library's own timeout is per read, so a server that drips bytes would never end.
-            async with asyncio.timeout(self._timeout):
-                content = await send()
+            async with asyncio.timeout(PATIENT * self._timeout), asyncio.timeout(self._timeout) as silence:
+                # The library's own timeout is per read, so a server that drips blanks would never end.
+                content = await send(lambda: silence.reschedule(asyncio.get_running_loop().time() + self._timeout))
         except openai.APIStatusError as error:
-            if learned(error):
+            if (wrong_address(error) and self._completed()) or learned(error):
                 return from_openai(error, model, self._timeout), "now"
             failure = from_openai(error, model, self._timeout)
-            retried = isinstance(failure, ModelUnavailable) and (error.status_code == 429 or error.status_code >= 500)
+            retried = isinstance(failure, ModelUnavailable) and (
+                failure.miscalled or error.status_code == 429 or error.status_code >= 500
+            )
             return failure, "later" if retried else "never"
         except openai.OpenAIError as error:
             unsent = type(error.__cause__).__name__ in UNSENT
@@ -262,8 +285,22 @@ class ModelClient:
         except ModelUnavailable as broken:
             return broken, "never"
         except TimeoutError:
-            return ModelUnavailable(f"the model endpoint did not answer within {self._timeout:g} s"), "never"
-        return decoded(content, model), "never"
+            return silent(self._timeout), "never"
+        found = decoded(content, model)
+        if isinstance(found, ModelError) and found.status == 404 and self._completed():
+            return found, "now"
+        # A failure that the endpoint itself tells of is over; one that we cannot read may have been an answer.
+        told = isinstance(found, ModelUnavailable) and found.status is not None
+        return found, "later" if told else "never"
+
+    def _completed(self) -> bool:
+        """Whether an address without a path, at which nothing is found, was completed: most endpoints answer below /v1."""
+        if urlsplit(self.base_url).path.strip("/"):
+            return False
+        self.base_url = self.base_url.rstrip("/") + "/v1"
+        self._client.base_url = self.base_url
+        log.warning("nothing is found at the address of the endpoint; trying it with /v1 (set model.base_url so)")
+        return True
 
     def _wait(self, attempt: int, failure: ModelError) -> float:
         """Seconds before the next attempt: what the endpoint asked for, or a doubling pause, with jitter."""
@@ -274,14 +311,12 @@ class ModelClient:
 
     def _read(self, ask: "_Ask", body: Body, choice: Body) -> Reply:
         finish = str(choice.get("finish_reason") or "stop")
-        if finish == "content_filter":
-            raise ContentRefused("the endpoint's content filter stopped the answer")
         message = mapping(choice.get("message"))
         text: str | None = text_of(message)
         if text:
-            self._plain[ask.model] = self._plain.get(ask.model, True) and not thinks_aloud(message)
+            self._plain[ask.model] = self._plain.get(ask.model, True) and not thinks_aloud(str(message.get("content") or ""))
         names = frozenset(function.name for function in ask.functions)
-        calls = native_calls(message, names)
+        calls = stamped(native_calls(message, names), message, ask.model)
         unread = bool(text) and self._by_schema(ask)
         if text and unread:
             read = read_schema_reply(text)
@@ -318,6 +353,10 @@ class _Ask:
 def _heard(messages: Sequence[ChatMessage]) -> list[str]:
     """What people wrote and what functions brought."""
     return [str(message.get("content")) for message in messages if message.get("role") in ("user", "tool")]
+
+
+_Send = Callable[[Callable[[], None]], Awaitable[bytes]]
+"""Sends a request and returns the body of its answer; calls what it is given whenever a piece comes."""
 
 
 async def _whole(call: Awaitable[Any]) -> bytes:

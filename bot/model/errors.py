@@ -6,17 +6,16 @@
     ├── ContextOverflow    the queue manager: flush and ask again
     └── ContentRefused     the person: the endpoint will not process or give this content
 
-The end of the file is what a refusal teaches about a model, so that the next request leaves it out.
+What a refusal teaches about a model is in `bot.model.habits`.
 No error holds message text or a key: an endpoint's own words may quote either, so only the HTTP status, the
 error code and the model's name are kept.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Literal, cast
+from typing import cast
 
 import openai
 
@@ -33,9 +32,14 @@ class ModelUnavailable(ModelError):
     """The endpoint cannot answer now; the same request may work later.
 
     `retry_after` is the wait in seconds the endpoint asked for, None if it named none. `unreached`: no connection came about.
+    `unreadable`: what came is no answer of such an endpoint, a web page say. `limited`: it answers no more than so often.
+    `miscalled`: the model wrote a call that its own endpoint could not read.
     """
 
     unreached = False
+    unreadable = False
+    limited = False
+    miscalled = False
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -51,7 +55,9 @@ class ContextOverflow(ModelError):
 
 
 class ContentRefused(ModelError):
-    """The endpoint's content filter stopped the request or the answer."""
+    """The endpoint's content filter stopped the request or (`answer`) what the model wrote."""
+
+    answer = False
 
 
 _OVERFLOW_CODES = ("context_length", "context_size", "string_above_max_length", "max_prompt_tokens", "input_too_long")
@@ -69,6 +75,28 @@ _FILTERED = re.compile(
     re.IGNORECASE,
 )
 _NO_MONEY = re.compile(r"insufficient_quota|billing|insufficient (?:balance|credits)|credit balance", re.IGNORECASE)
+_EMPTY = re.compile(r"insufficient_quota|insufficient (?:balance|credits)|credit balance|\blimit: 0\b", re.IGNORECASE)
+"""What a full stop says, also where a pace is named beside it: Gemini's free plan has models of which it gives none."""
+_PACE = re.compile(r"rate.?limit|per.?(?:second|minute|hour|day)|(?:try again|retry) in \d|retry.?delay", re.IGNORECASE)
+"""What a limit that passes says. Gemini writes "quota" and "billing" into it, too."""
+_WAIT = re.compile(
+    r"(?:try again|retry) in (?:about )?((?:\d+(?:\.\d+)?(?:ms|h|m|s|\b)\s?)+)|retry.?delay\W{1,6}((?:\d+(?:\.\d+)?(?:ms|h|m|s)))",
+    re.I,
+)
+_MISCALLED = re.compile(
+    r"tool_use_failed|failed to call a function|malformed_?function_?call|failed to parse (?:tool|function) call"
+)
+_TEMPLATE = re.compile(
+    r"chat.?template|jinja|raise_exception|templateerror|roles must alternate|unexpected role|system role (?:is )?not supported"
+    r"|only (?:user|system|tool|assistant).{0,60}roles are supported|no user query found|expected last role"
+)
+"""What the exceptions of chat templates say. Servers give them as 400 or as 500."""
+_ELSEWHERE = re.compile(
+    r"(?:only|not).{0,40}supported.{0,40}v1/responses|not a chat model|v1/responses.{0,60}(?:instead|only)", re.DOTALL
+)
+_RELATIVE = re.compile(r"-(?:pro|codex|deep-research)\b.*")
+NO_ADDRESS = re.compile(r"unexpected endpoint|invalid url|unknown (?:request )?(?:url|endpoint)", re.I)
+"""What LM Studio says under status 200 where nothing is found."""
 _TEMPORARY = frozenset((408, 409, 425, 429))
 UNSENT = frozenset(("ConnectError", "ConnectTimeout", "PoolTimeout"))
 """Causes of a connection error before the request left: only these are safe to try again."""
@@ -79,13 +107,18 @@ def from_openai(error: openai.OpenAIError, model: str, timeout: float) -> ModelE
     if isinstance(error, openai.APIStatusError):
         return from_body(error.status_code, error.body, model, retry_after(error.response.headers))
     if isinstance(error, openai.APITimeoutError):
-        return ModelUnavailable(f"the model endpoint did not answer within {timeout:g} s")
+        return silent(timeout)
     if isinstance(error, openai.APIConnectionError):
         cause = type(error.__cause__).__name__ if error.__cause__ else "no connection"
         failure = ModelUnavailable(f"the model endpoint could not be reached or broke off ({cause})")
         failure.unreached = cause in UNSENT
         return failure
     return ModelUnavailable(f"the model client failed ({type(error).__name__})")
+
+
+def silent(seconds: float) -> ModelUnavailable:
+    """Nothing came for so long."""
+    return ModelUnavailable(f"the model endpoint did not answer within {seconds:g} s")
 
 
 def from_body(status: int, body: object, model: str, wait: float | None = None) -> ModelError:
@@ -102,16 +135,39 @@ def _from_words(status: int, body: object, model: str, wait: float | None) -> Mo
         return ContextOverflow(f"the request is longer than {model} takes ({what})")
     if _FILTERED.search(code) or (status in (400, 403, 422) and _FILTERED.search(words)):
         return ContentRefused(f"the endpoint's content filter refused the request ({what})")
-    if status == 402 or _NO_MONEY.search(f"{code} {words}" if status in (403, 429) else code):
+    said = f"{code} {words}"
+    if _MISCALLED.search(said):
+        return _unavailable(f"the model wrote a call that its endpoint could not read ({what})", miscalled=True)
+    if status == 429 and _PACE.search(said) and not _EMPTY.search(said):
+        return _unavailable(
+            f"the model endpoint limits how often it answers ({what})", wait or _asked_to_wait(body), limited=True
+        )
+    if status == 402 or _NO_MONEY.search(said if status in (403, 429) else code):
         return ModelRejected(f"the account at the model endpoint has no credit left ({what}): top it up")
+    if _TEMPLATE.search(words):
+        return ModelRejected(_template(what, words, model))
     if status in _TEMPORARY or status >= 500:
-        return ModelUnavailable(f"the model endpoint cannot answer now ({what})", wait)
+        return _unavailable(f"the model endpoint cannot answer now ({what})", wait, limited=status == 429)
     return ModelRejected(_remedy(status, what, words, model))
+
+
+def _unavailable(message: str, wait: float | None = None, *, limited: bool = False, miscalled: bool = False) -> ModelUnavailable:
+    error = ModelUnavailable(message, wait)
+    error.limited, error.miscalled = limited, miscalled
+    return error
+
+
+def _template(what: str, words: str, model: str) -> str:
+    if "jinja" in words:
+        return f"the endpoint does no function calls with {model} ({what}): start llama-server with --jinja, or set model.calls to schema"
+    return f"the chat template of {model} refuses the request ({what}): set model.calls to schema, or use another model"
 
 
 def _remedy(status: int, what: str, words: str, model: str) -> str:
     if status == 401:
         return f"the model endpoint refuses the key ({what}): check the environment variable that holds it"
+    if _ELSEWHERE.search(words):
+        return f"{model} answers in /v1/responses alone, which is not spoken here ({what}): {instead(model)}"
     if status == 403:
         return f"the key may not use {model} ({what}): allow it at the endpoint, or use another key or model"
     if status == 404 or re.search(r"model\b.{0,80}(?:not (?:found|exist)|does not exist|unknown)", words, re.I | re.S):
@@ -119,6 +175,26 @@ def _remedy(status: int, what: str, words: str, model: str) -> str:
     if "tool" in words:
         return f"the endpoint does no function calls with {model} ({what}): ask for calls by JSON schema instead"
     return f"the endpoint refuses the request for {model} ({what}): run `bot doctor`"
+
+
+def not_for_chats(model: str) -> bool:
+    """Whether a name is like those of models that do not answer in /v1/chat/completions."""
+    return _RELATIVE.search(model) is not None
+
+
+def instead(model: str) -> str:
+    """Which model to name where one cannot be used: its relative that chats, where the name tells."""
+    if not_for_chats(model):
+        return f"set model.chat to {_RELATIVE.sub('', model)}"
+    return "name a model.chat that answers in /v1/chat/completions"
+
+
+def wrong_address(error: openai.APIStatusError) -> bool:
+    """Whether a refusal is about the address and not about the model: no such page."""
+    words = _words(error.body)
+    return error.status_code in (404, 405) and not (
+        _ELSEWHERE.search(words) or re.search(r"model|deployment", f"{_code(error.body)} {words}")
+    )
 
 
 def error_code(error: openai.APIStatusError) -> str:
@@ -132,16 +208,20 @@ def error_words(error: openai.APIStatusError) -> str:
 
 
 def _inner(body: object) -> object:
+    """The error in a body: as it is, under `error`, or the first of a list of them (Gemini, Cloudflare)."""
+    if isinstance(body, list) and body:
+        return _inner(body[0])
     if isinstance(body, Mapping):
-        inner = cast(Mapping[str, object], body).get("error")
-        return inner if inner is not None else body
+        given = cast(Mapping[str, object], body)
+        inner = given.get("error") or given.get("errors")
+        return _inner(inner) if isinstance(inner, list | Mapping) else body if inner is None else inner
     return body
 
 
 def _words(body: object) -> str:
     inner = _inner(body)
     if isinstance(inner, Mapping):
-        parts = [inner.get(key) for key in ("message", "msg", "detail", "type", "param", "metadata")]
+        parts = [inner.get(key) for key in ("message", "msg", "detail", "type", "param", "metadata", "details", "status")]
         return " ".join(str(part) for part in parts if part)[:4000].lower()
     return str(inner or "")[:4000].lower()
 
@@ -156,6 +236,16 @@ def _code(body: object) -> str:
         if re.fullmatch(r"[a-z][a-z0-9_.-]{2,63}", value) and not value.startswith("sk-"):
             return value
     return ""
+
+
+def _asked_to_wait(body: object) -> float | None:
+    """Seconds to wait by an error's words: "try again in 1m30s", "retryDelay": "27s"."""
+    found = _WAIT.search(_words(body))
+    if found is None:
+        return None
+    units = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|h|m|s|)", found[1] or found[2])
+    return sum(float(number) * units[unit] for number, unit in parts)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -173,74 +263,3 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
     except (ValueError, TypeError):
         return None
-
-
-# --- what a refusal teaches -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Habits:
-    """What one model was found to refuse."""
-
-    token_argument: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    token_argument_settled: bool = False
-    native_calls: bool = True
-    temperature: bool = True
-    reasoning_effort: bool = True
-    response_format: bool = True
-    streams: bool = True
-    stream_options: bool = True
-    images: bool = True
-    refused_choices: frozenset[str] = frozenset()
-    largest_reply: int | None = None
-
-
-_NO_CALLS = re.compile(
-    r"not support (?:tool|function)|(?:tool|function).{0,40}(?:not support|disabled)|auto-tool|endpoints found that support tool"
-    r"|(?:unsupported|unrecognized|unknown|unexpected|not permitted).{0,60}\btools\b"
-    r"|\btools\b.{0,60}(?:unsupported|unrecognized|unknown|not permitted|not allowed)",
-    re.DOTALL,
-)
-
-
-_NO_IMAGES = re.compile(r"image|vision|multi-?modal|content type|must be a string|valid string|should be a string|expected str")
-
-
-def _shows_images(request: Mapping[str, object]) -> bool:
-    messages = request.get("messages")
-    return isinstance(messages, list) and any(isinstance(message.get("content"), list) for message in messages)
-
-
-def adapted(habits: Habits, request: Mapping[str, object], status: int, code: str, words: str) -> Habits | None:
-    """The habits after a refusal of `request` with the endpoint's error code and words; None if nothing to learn.
-
-    Every change leaves something out that was in the request, or settles something, so it cannot go on for ever.
-    """
-    if status not in (400, 404, 422, 500, 501):
-        return None
-    said = f"{code} {words}"
-    if habits.images and _NO_IMAGES.search(said) and _shows_images(request):
-        return replace(habits, images=False)
-    if "stream" in request and "stream" in said:
-        return replace(habits, stream_options=False) if "stream_options" in request else replace(habits, streams=False)
-    limit = re.search(r"at most (\d+) completion tokens", said)
-    if limit and habits.largest_reply is None and int(limit[1]) > 0:
-        return replace(habits, largest_reply=int(limit[1]))
-    refused = re.search(r"unsupported|not support|unrecognized|unknown|unexpected|not permitted|deprecated|not allowed", said)
-    if refused and habits.token_argument in said and not habits.token_argument_settled:
-        other = "max_completion_tokens" if habits.token_argument == "max_tokens" else "max_tokens"
-        return replace(
-            habits, token_argument=cast(Literal["max_tokens", "max_completion_tokens"], other), token_argument_settled=True
-        )
-    if "temperature" in request and "temperature" in said:
-        return replace(habits, temperature=False)
-    choice = request.get("tool_choice")
-    if isinstance(choice, str) and re.search(r"tool[_ ]choice", said):
-        return replace(habits, refused_choices=habits.refused_choices | {choice})
-    if "reasoning_effort" in request and "reasoning" in said:
-        return replace(habits, reasoning_effort=False)
-    if "tools" in request and _NO_CALLS.search(said):
-        return replace(habits, native_calls=False)
-    if "response_format" in request and re.search(r"response[_ ]format|json[_ ]schema", said):
-        return replace(habits, response_format=False)
-    return None

@@ -14,6 +14,10 @@ from dataclasses import replace
 from typing import Literal
 
 from bot.model.calls import Call, FunctionSchema, exact_value
+from bot.model.schemas import common
+from bot.model.shape import shaped, texts
+from bot.model.vendor import Back, beside, needs, signed
+from bot.prompts import examples
 from memory.sanitise import clean, clean_json
 
 ChatMessage = Mapping[str, object]
@@ -21,22 +25,27 @@ ChatMessage = Mapping[str, object]
 
 ToolChoice = Literal["auto", "none", "required"]
 
-ID_LIMIT = 40
-"""Longest call id, in characters, that every known endpoint takes back."""
+ID_LENGTH = 9
+"""Letters and digits of a call's id: what Mistral asks for and every other endpoint takes."""
 
 NO_RESULT = "No result was kept for this call; whether it was run is unknown."
 
 _SPEAKERS = ("system", "developer", "user")
-_NOT_IN_ID = re.compile(r"[^A-Za-z0-9_.:-]")
+_ID = re.compile(rf"[A-Za-z0-9]{{{ID_LENGTH}}}")
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def short_id(call_id: str) -> str:
-    """`call_id` in at most `ID_LIMIT` characters; the same id always gives the same one."""
-    plain = _NOT_IN_ID.sub("_", call_id)
-    if len(plain) <= ID_LIMIT:
-        return plain
-    return plain[: ID_LIMIT - 13] + "_" + hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:12]
+    """`call_id` as `ID_LENGTH` letters and digits; the same id always gives the same one, and one that has this form stays."""
+    if not call_id or _ID.fullmatch(call_id):
+        return call_id
+    left = int.from_bytes(hashlib.sha256(call_id.encode("utf-8", "replace")).digest()[:8], "big")
+    found = ""
+    for _ in range(ID_LENGTH):
+        left, digit = divmod(left, len(_DIGITS))
+        found += _DIGITS[digit]
+    return found
 
 
 def unique_ids(calls: Sequence[Call], taken: Collection[str]) -> tuple[Call, ...]:
@@ -44,17 +53,17 @@ def unique_ids(calls: Sequence[Call], taken: Collection[str]) -> tuple[Call, ...
     used = set(taken)
     found = []
     for number, call in enumerate(calls, 1):
-        fresh = _fresh(short_id(call.id) or f"call_{number}", used)
+        fresh = _fresh(call.id or f"call_{number}", used)
         used.add(fresh)
         found.append(replace(call, id=fresh))
     return tuple(found)
 
 
-def _fresh(base: str, used: Collection[str]) -> str:
-    fresh, turn = base, 1
+def _fresh(raw: str, used: Collection[str]) -> str:
+    fresh, turn = short_id(raw), 1
     while fresh in used:
         turn += 1
-        fresh = f"{base[: ID_LIMIT - 8]}_{turn}"
+        fresh = short_id(f"{raw} {turn}")
     return fresh
 
 
@@ -66,13 +75,20 @@ def ids_in(messages: Iterable[ChatMessage]) -> set[str]:
 # --- repair -----------------------------------------------------------------------------------------
 
 
-def repair(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
+def repair(messages: Sequence[ChatMessage], back: Back | None = None) -> list[dict[str, object]]:
     """The messages in a form that no endpoint refuses; well-formed ones come back equal.
 
     Every call is followed by its result, in the order of the calls: a result that stands further on is brought
     up, a missing one is said to be missing, one without a call is dropped. Assistant messages without text and
-    calls go. Ids are short and unique over the whole request, names and arguments valid, all text is clean.
+    calls go. Ids are short and unique over the whole request, names and arguments valid, all text is clean, and
+    the whole has the shape of `bot.model.shape`. `back`: whom the thoughts beside calls go back to.
     """
+    return shaped(_paired(messages, back or Back()))
+
+
+def _paired(messages: Sequence[ChatMessage], back: Back) -> list[dict[str, object]]:
+    """Clean messages, each call followed by its result."""
+    to = replace(back, missing=back.missing | needs(messages, back.model)) if back.model else back
     results: dict[str, deque[tuple[int, ChatMessage]]] = {}
     for position, message in enumerate(messages):
         if message.get("role") == "tool":
@@ -83,20 +99,16 @@ def repair(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
         if message.get("role") in _SPEAKERS:
             repaired.append(_spoken(message))
         elif message.get("role") == "assistant":
-            repaired += _answered(message, position, results, used)
+            repaired += _answered(message, position, results, used, to)
     return repaired
 
 
 def without_images(messages: Sequence[ChatMessage]) -> list[dict[str, object]]:
-    """The messages for a model that does not see: of those with pictures the first text, which is all but the pictures' names."""
-    return [{**message, "content": _text(message.get("content"))} for message in messages]
-
-
-def _text(content: object) -> object:
-    if not isinstance(content, list):
-        return content
-    texts = [str(part.get("text")) for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
-    return next(iter(texts), "(a picture that cannot be shown)")
+    """The messages for a model that does not see: of those with pictures the words."""
+    return [
+        {**message, "content": texts(message["content"])} if isinstance(message.get("content"), list) else dict(message)
+        for message in messages
+    ]
 
 
 def _spoken(message: ChatMessage) -> dict[str, object]:
@@ -108,7 +120,7 @@ def _spoken(message: ChatMessage) -> dict[str, object]:
 
 
 def _answered(
-    message: ChatMessage, position: int, results: Mapping[str, deque[tuple[int, ChatMessage]]], used: set[str]
+    message: ChatMessage, position: int, results: Mapping[str, deque[tuple[int, ChatMessage]]], used: set[str], back: Back
 ) -> list[dict[str, object]]:
     text = clean_json(message.get("content")) or None
     calls = list(_tool_calls(message))
@@ -119,11 +131,11 @@ def _answered(
     answers: list[dict[str, object]] = []
     for number, call in enumerate(calls, 1):
         raw_id = str(call.get("id") or "")
-        fresh = _fresh(short_id(raw_id) or f"call_{number}", used)
+        fresh = _fresh(raw_id or f"call_{number}", used)
         used.add(fresh)
-        sent.append(_sent_call(call, fresh))
+        sent.append({**_sent_call(call, fresh), **signed(call, back, first=number == 1)})
         answers.append({"role": "tool", "tool_call_id": fresh, "content": _result_after(position, raw_id, results)})
-    return [{"role": "assistant", "content": text, "tool_calls": sent}, *answers]
+    return [{"role": "assistant", "content": text, **beside(message, back), "tool_calls": sent}, *answers]
 
 
 def _result_after(position: int, raw_id: str, results: Mapping[str, deque[tuple[int, ChatMessage]]]) -> object:
@@ -165,13 +177,15 @@ def _tool_calls(message: ChatMessage) -> Iterable[Mapping[str, object]]:
 
 
 def schema_format(functions: Sequence[FunctionSchema], tool_choice: ToolChoice) -> dict[str, object]:
-    """The `response_format` under which a reply is an object of `text` and `calls`."""
-    properties: dict[str, object] = {"text": {"type": "string"}}
+    """The `response_format` under which a reply is an object of `calls` and `text`, in this order: who has written the answer first
+    looks nothing up any more."""
+    properties: dict[str, object] = {}
     if tool_choice != "none":
         calls: dict[str, object] = {"type": "array", "items": {"anyOf": [_call_schema(one) for one in functions]}}
         if tool_choice == "required":
             calls["minItems"] = 1
         properties["calls"] = calls
+    properties["text"] = {"type": "string"}
     schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     # Not strict: that mode forbids optional arguments, and the arguments are validated here anyway.
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": False, "schema": schema}}
@@ -180,17 +194,20 @@ def schema_format(functions: Sequence[FunctionSchema], tool_choice: ToolChoice) 
 def _call_schema(function: FunctionSchema) -> dict[str, object]:
     return {
         "type": "object",
-        "properties": {"function": {"type": "string", "enum": [function.name]}, "arguments": dict(function.parameters)},
+        "properties": {"function": {"type": "string", "enum": [function.name]}, "arguments": common(function.parameters)},
         "required": ["function", "arguments"],
         "additionalProperties": False,
     }
 
 
 def schema_messages(messages: Sequence[ChatMessage], functions: Sequence[FunctionSchema]) -> list[dict[str, object]]:
-    """Repaired messages without calls and results: both become JSON text, the functions a system text."""
+    """Repaired messages without calls and results: both become JSON text, the functions a system text.
+
+    The functions follow the first system message: what others say, such as the working context, changes more often.
+    """
     names: dict[str, str] = {}
     written: list[dict[str, object]] = []
-    for message in repair(messages):
+    for message in _paired(messages, Back()):
         calls = list(_tool_calls(message))
         if message["role"] == "tool":
             name = names.get(str(message["tool_call_id"]), "unknown")
@@ -201,12 +218,9 @@ def schema_messages(messages: Sequence[ChatMessage], functions: Sequence[Functio
             written.append({"role": "assistant", "content": _written_reply(message.get("content"), calls)})
         else:
             written.append(message)
-    note: dict[str, object] = {"role": "system", "content": _instructions(functions)}
-    after_system = next((n for n, one in enumerate(written) if one["role"] not in ("system", "developer")), 0)
-    if after_system:
-        joined = f"{written[after_system - 1]['content']}\n\n{note['content']}"
-        return [*written[: after_system - 1], {**written[after_system - 1], "content": joined}, *written[after_system:]]
-    return [note, *written]
+    after_first = int(bool(written) and written[0]["role"] in ("system", "developer"))
+    written.insert(after_first, {"role": "system", "content": _instructions(functions)})
+    return shaped(written)
 
 
 def _function(call: Mapping[str, object]) -> tuple[str, object]:
@@ -218,17 +232,35 @@ def _function(call: Mapping[str, object]) -> tuple[str, object]:
 def _written_reply(text: object, calls: Sequence[Mapping[str, object]]) -> str:
     pairs = [_function(call) for call in calls]
     made = [{"function": name, "arguments": arguments} for name, arguments in pairs]
-    return json.dumps({"text": text or "", "calls": made}, ensure_ascii=False)
+    return json.dumps({"calls": made, "text": text or ""}, ensure_ascii=False)
 
 
 def _instructions(functions: Sequence[FunctionSchema]) -> str:
-    described = [{"function": one.name, "description": one.description, "arguments": one.parameters} for one in functions]
+    shown = examples([one.name for one in functions])
     return (
-        'Answer with one JSON object {"text": "..", "calls": [{"function": "..", "arguments": {..}}]}. '
-        '"text" is what you say, empty if nothing; "calls" are the functions to run now, often none. Their '
-        'results arrive as messages of type "function_result". The functions:\n'
-        + "\n".join(json.dumps(one, ensure_ascii=False) for one in described)
+        'Answer with one JSON object {"calls": [{"function": "..", "arguments": {..}}], "text": ".."}. "calls" are the functions to run '
+        'now, often none; their results arrive as "function_result". "text" is what you say, empty while you look something up. The '
+        "functions (? may be left out):\n"
+        + "\n".join(_signature(one) for one in functions)
+        + (f"\nExamples, of other people:\n{shown}" if shown else "")
     )
+
+
+def _signature(function: FunctionSchema) -> str:
+    """A function in one line: a small model fills in every argument of a schema, and few of a signature."""
+    required, properties = function.parameters.get("required", []), function.parameters.get("properties", {})
+    assert isinstance(required, list)
+    assert isinstance(properties, dict)
+    arguments = (f"{name}{'' if name in required else '?'}: {_sort(schema)}" for name, schema in properties.items())
+    return f"- {function.name}({', '.join(arguments)}): {function.description}"
+
+
+def _sort(schema: Mapping[str, object]) -> str:
+    choices = schema.get("enum")
+    items = schema.get("items")
+    sort = "|".join(map(str, choices)) if isinstance(choices, list) else str(schema.get("type", "string"))
+    sort = f"[{_sort(items)}]" if isinstance(items, Mapping) else sort
+    return f"{sort} ({schema['description']})" if schema.get("description") else sort
 
 
 _REPLY = re.compile(r"""\s*(?:```(?:json)?\s*)?(\{\s*["'](?:text|calls)["']\s*:)""")

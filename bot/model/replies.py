@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bot.model.calls import Call
-from bot.model.errors import ModelError, ModelUnavailable, from_body
+from bot.model.errors import NO_ADDRESS, ContentRefused, ModelError, ModelUnavailable, from_body
+from bot.model.thoughts import spoken
 from memory.sanitise import clean
 from memory.spending import Usage
 
@@ -34,40 +35,63 @@ def decoded(content: bytes, model: str) -> Body | ModelError:
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
-        return ModelUnavailable("the model endpoint's answer is no JSON or was cut off")
+        return _unreadable("the model endpoint's answer is no JSON or was cut off")
     if not isinstance(body, dict):
-        return ModelUnavailable("the model endpoint's answer is no JSON object")
-    if body.get("error") and not body.get("choices") and not body.get("data"):
-        status = number(mapping(body["error"]).get("code"))
+        return _unreadable("the model endpoint's answer is no JSON object")
+    if body.get("error") and not body.get("data"):
+        status = 404 if NO_ADDRESS.search(str(body["error"])) else number(mapping(body["error"]).get("code"))
         return from_body(status if 400 <= status < 600 else 502, body, model)
-    return body
+    choice = next(iter(dicts(body.get("choices"))), {})
+    return failure_of(choice, model) or body
+
+
+def _unreadable(message: str) -> ModelUnavailable:
+    error = ModelUnavailable(message)
+    error.unreadable = True
+    return error
 
 
 LARGEST = 100_000_000
 """Tokens of the largest call that a report is believed of."""
 LONGEST = 200_000
 """Characters of a reply that are kept; more is no message to a person."""
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)\s*", re.DOTALL)
-_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>\s*", re.DOTALL)
+_FAILED = re.compile(r"error|abort|malformed|insufficient_system_resource|cancel")
+"""Ends under status 200 that are failures: OpenRouter's and GLM's errors, DeepSeek's overload, Gemini's unreadable calls."""
+_STOPPED = re.compile(r"content.?filter|safety|prohibited|blocklist|recitation|sensitive")
+
+
+def failure_of(choice: Body, model: str) -> ModelError | None:
+    """What a choice under status 200 says of a failure: whatever text is beside it is half an answer."""
+    error = choice.get("error")
+    if error:
+        status = number(mapping(error).get("code"))
+        return from_body(status if 400 <= status < 600 else 502, {"error": error}, model)
+    finish = str(choice.get("finish_reason") or "").casefold()
+    if _FAILED.search(finish):
+        failed = ModelUnavailable("the model endpoint broke its answer off")
+        failed.miscalled, failed.status = "malformed" in finish, 200
+        return failed
+    if _STOPPED.search(finish):
+        stopped = ContentRefused("the endpoint's content filter stopped the answer")
+        stopped.answer = True
+        return stopped
+    return None
 
 
 def text_of(message: Body) -> str:
     """What was said, without reasoning; a refusal in the model's own words counts as said."""
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = [part.get("text") for part in dicts(content) if part.get("type") in ("text", "output_text")]
-        content = "".join(str(part) for part in parts if part)
-    text = content if isinstance(content, str) else ""
-    # Some chat templates open the thought in the prompt, so that the reply holds its end alone.
-    text = _THOUGHT_END.sub("", _THOUGHTS.sub("", text))
+    text = spoken(said(message.get("content"))[:LONGEST])
     if not text.strip() and isinstance(message.get("refusal"), str):
         text = str(message["refusal"])
     return clean(text[:LONGEST])
 
 
-def thinks_aloud(message: Body) -> bool:
-    """Whether reasoning stands in the text of a message, marked as such."""
-    return bool(re.search(r"</?(?:think|thinking|reasoning)>", str(message.get("content") or "")))
+def said(content: object) -> str:
+    """The text of a message's content, which may come in parts, thoughts among them."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in dicts(content) if part.get("type") in ("text", "output_text")]
+        return "".join(str(part) for part in parts if part)
+    return content if isinstance(content, str) else ""
 
 
 def native_calls(message: Body, names: frozenset[str]) -> tuple[Call, ...]:

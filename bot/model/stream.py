@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 import httpx2
 
+from bot.model import vendor
 from bot.model.errors import ModelUnavailable
-from bot.model.replies import dicts, mapping
+from bot.model.replies import dicts, mapping, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,10 @@ class Response(Protocol):
     async def read(self) -> bytes: ...
 
 
-async def read(response: Response, watch: Watch, *, plain: bool) -> bytes:
+async def read(response: Response, watch: Watch | None, alive: Callable[[], None], *, plain: bool) -> bytes:
     """The body of an answer; `watch` is told whenever more of it is there. Empty where the stream broke off.
 
+    `alive` is called for each piece, also of a thought that nobody sees; a comment that keeps the line open is none.
     An endpoint that does not stream is read as ever. Raises ModelUnavailable when the connection breaks.
     """
     try:
@@ -49,7 +51,11 @@ async def read(response: Response, watch: Watch, *, plain: bool) -> bytes:
         assembly = Assembly()
         async for line in response.iter_lines():
             name, _, data = line.partition(":")
-            if name == "data" and assembly.take(data.strip()):
+            if name != "data":
+                continue
+            more = assembly.take(data.strip())
+            alive()
+            if more and watch is not None:
                 watch(assembly.partial(plain=plain))
         return assembly.body()
     except httpx2.HTTPError as error:
@@ -61,6 +67,18 @@ class _Call:
     id: str = ""
     name: str = ""
     arguments: str = ""
+    extra: dict[str, object] = field(default_factory=dict)
+
+
+def _begins_another(item: Mapping[str, object], call: _Call) -> bool:
+    """Whether a piece names a function though this call is whole."""
+    function = mapping(item.get("function"))
+    if not (call.name and function.get("name") and (function.get("arguments") or item.get("id") != call.id)):
+        return False
+    try:
+        return isinstance(json.loads(call.arguments or "{}"), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 @dataclass(slots=True)
@@ -84,37 +102,44 @@ class Assembly:
         except (ValueError, RecursionError):
             self.broken = data.encode("utf-8", "replace")
             return False
-        if chunk.get("error"):
-            self.broken = json.dumps(chunk).encode()
+        choice = next(iter(dicts(chunk.get("choices"))), {})
+        if error := chunk.get("error") or choice.get("error"):
+            self.broken = json.dumps({"error": error}).encode()
             return False
         self.rest |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
-        choice = next(iter(dicts(chunk.get("choices"))), {})
         self.finish = str(choice.get("finish_reason") or self.finish)
         whole = choice.get("message")
         return self._add(mapping(whole if isinstance(whole, dict) else choice.get("delta")))
 
     def _add(self, delta: Mapping[str, object]) -> bool:
         for name in ("content", "refusal"):
-            if isinstance(piece := delta.get(name), str) and piece:
+            if piece := said(delta.get(name)):
                 self.message[name] = (self.message.get(name) or "") + piece
+        vendor.gather(self.message, delta)
         for item in dicts(delta.get("tool_calls")):
             call = self._call(item)
+            call.extra |= mapping(item.get(vendor.SIGNED))
             function = mapping(item.get("function"))
             call.id = call.id or str(item.get("id") or "")
             call.name += str(function.get("name") or "")
-            piece = function.get("arguments")
-            call.arguments += piece if isinstance(piece, str) else json.dumps(piece) if piece is not None else ""
+            given = function.get("arguments")
+            call.arguments += given if isinstance(given, str) else json.dumps(given) if given is not None else ""
         return bool(delta.get("content") or delta.get("tool_calls"))
 
     def _call(self, item: Mapping[str, object]) -> _Call:
-        """The call that a piece belongs to: by its index, where an endpoint leaves that out by its id, else the last one."""
+        """The call that a piece belongs to: by its index, where an endpoint leaves that out by its id, else the last one.
+
+        Ollama and others give whole calls, without an index or with one for all: another name after a whole call begins another.
+        """
         index, known = item.get("index"), str(item.get("id") or "")
-        if not isinstance(index, int) or not 0 <= index <= len(self.calls):
+        if isinstance(index, int) and 0 <= index <= len(self.calls):
+            found = self.calls[index : index + 1]
+        else:
             found = [one for one in self.calls if one.id == known] if known else self.calls[-1:]
-            index = self.calls.index(found[0]) if found else len(self.calls)
-        if index == len(self.calls):
-            self.calls.append(_Call())
-        return self.calls[index]
+        if not found or _begins_another(item, found[-1]):
+            found = [_Call()]
+            self.calls.append(found[0])
+        return found[-1]
 
     def partial(self, *, plain: bool) -> Partial:
         """What is there so far."""
@@ -128,6 +153,7 @@ class Assembly:
         if self.calls:
             message["tool_calls"] = [
                 {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+                | ({vendor.SIGNED: one.extra} if one.extra else {})
                 for one in self.calls
             ]
         spoke = self.calls or self.finish or message.get("content")

@@ -7,10 +7,13 @@ from urllib.parse import urlsplit, urlunsplit
 
 from bot.config.loading import Loaded
 from bot.model.client import ModelClient
-from bot.model.errors import ModelError, ModelUnavailable
+from bot.model.errors import ModelError, ModelRejected, ModelUnavailable, not_for_chats
 
 PATIENCE = 5.0
 """Seconds that the look at the start may take; an endpoint that is slower is not found fault with."""
+
+TOKENS = 16
+"""Tokens of an answer that nobody reads; fewer are refused by some endpoints."""
 
 
 def address(url: str) -> str:
@@ -22,6 +25,8 @@ def address(url: str) -> str:
 def what_to_do(error: ModelError, loaded: Loaded) -> str:
     """The remedy for a fault of the configured endpoint, one sentence that names what to change."""
     key, at = loaded.config.model.api_key_env, address(loaded.model_url)
+    if isinstance(error, ModelUnavailable) and error.unreadable:
+        return f"Correct model.base_url ({at}; most end in /v1): what answers there is no model."
     if error.status == 401:
         if key:
             return f"Put a key that {at} takes into the environment variable {key}."
@@ -29,6 +34,8 @@ def what_to_do(error: ModelError, loaded: Loaded) -> str:
     if error.status == 403:
         whose = f"the key in {key}" if key else "requests without a key (model.api_key_env is empty)"
         return f"At {at}, allow {loaded.config.model.chat} to {whose}, or name another key or model.chat."
+    if error.status == 404 and "/v1/responses" in str(error):
+        return f"The address ({at}) is right."
     if error.status == 404:
         return f"Correct model.base_url ({at}; most end in /v1) or model.chat ({loaded.config.model.chat})."
     if error.status is not None and error.status >= 500:
@@ -44,19 +51,37 @@ def unreached(error: ModelError) -> bool:
 
 
 async def fault(loaded: Loaded) -> str | None:
-    """A line about an endpoint that refuses the key or cannot be reached; None for every other one, also one without /models."""
+    """A line about an endpoint that does not answer as one, or not with this model; None where nothing is wrong or it is only slow.
+
+    The model is asked for a word where the list of models does not have it, or its name says that it may not chat.
+    """
+    name = loaded.config.model.chat
     try:
         async with (
             asyncio.timeout(PATIENCE),
             ModelClient(loaded.model_url, loaded.key or "", timeout=PATIENCE, attempts=1) as client,
         ):
-            await client.models()
+            if not await _listed(client, name) or not_for_chats(name):
+                await client.complete(name, [{"role": "user", "content": "Say hello in one word."}], max_tokens=TOKENS)
+            if client.base_url != loaded.model_url:
+                return f"model.base_url: nothing is found at {address(loaded.model_url)}; {address(client.base_url)} is used. Set it so."
     except TimeoutError:
         return None
     except ModelError as error:
-        if error.status in (401, 403) or unreached(error):
+        unreadable = isinstance(error, ModelUnavailable) and error.unreadable
+        if isinstance(error, ModelRejected) or unreached(error) or unreadable:
             return f"The model does not answer: {error}. {what_to_do(error, loaded)} `bot doctor` tells more."
     return None
+
+
+async def _listed(client: ModelClient, name: str) -> bool:
+    """Whether the endpoint's list has the model. Raises a ModelError where the list tells of a fault that every request will meet."""
+    try:
+        return name in await client.models()
+    except ModelError as error:
+        if error.status in (401, 403) or unreached(error):
+            raise
+        return False  # it may have no list
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.rehearsal import rules
+from bot.rehearsal.reminding import request_in
 from bot.rehearsal.rules import phrase
 from bot.rehearsal.view import Event, Hit, Result, View, hits_of, pages_of
 
@@ -102,7 +103,7 @@ def _unasked(view: View, pressed: bool) -> Answer:
     timed = [
         event
         for event in view.events
-        if event.kind in ("timer", "event") and re.search(r"timer|remind", f"{event.kind} {event.text}", re.I)
+        if event.kind in ("timer", "event") and re.search(r"timer|remind|worth taking up", f"{event.kind} {event.text}", re.I)
     ]
     if timed and not view.results and "Worth taking up" in timed[-1].text:
         return Answer(calls=(_opened(timed[-1].text),))
@@ -150,7 +151,7 @@ def _first(view: View) -> Answer:
     if (named := re.search(r"\bcall (?:the )?(?:function )?[`\"']?(\w+)", message, re.I)) and named[1] in view.functions:
         return Answer(calls=(_any_call(view, message, named[1]),))
     made = (
-        _reminder(message)
+        _reminder(view, message)
         or _forgetting(view, message)
         or _note(message)
         or _page_on(view, message)
@@ -201,15 +202,25 @@ def _write(view: View, fact: rules.Fact) -> Asked:
     return _because(("working_context_append", {"section": fact.section, "content": fact.text}), "the person told it")
 
 
-def _reminder(message: str) -> Answer | None:
-    reminder = rules.reminder_in(message)
-    if reminder is None:
+def _reminder(view: View, message: str) -> Answer | None:
+    language = rules.language_of(message)
+    request = request_in(message, view.now)
+    if request is None:
         if re.search(r"\b(?:list|show|what|which)\b.{0,20}\b(?:timers|reminders)\b", message, re.I):
             return Answer(calls=(_because(("list_timers", {}), "asked for", goes_on=True),))
         cancel = re.search(r"\bcancel (?:the )?(?:timer|reminder) (?:no\.? ?|number |#)?(\d+)", message, re.I)
         return Answer("Cancelled.", (_because(("cancel_timer", {"timer": int(cancel[1])}), "asked for"),)) if cancel else None
-    call: Asked = ("set_timer", {"purpose": reminder.purpose, "in_minutes": reminder.minutes})
-    return Answer(phrase("en", "timer", reminder.purpose), (_because(call, "asked for"),))
+    when = request.when
+    if when is None:
+        return Answer(phrase(language, "when"))
+    values: dict[str, object] = {"purpose": request.purpose, "asked": message, "every": when.every}
+    if when.span is not None:
+        values["in_minutes"] = round(when.span.total_seconds() / 60, 4)
+    elif not view.zone_known:
+        return Answer(phrase(language, "zone"))
+    elif when.wall is not None:
+        values["at"] = when.wall.isoformat(timespec="minutes")
+    return Answer(phrase(language, "timer", request.purpose), (_because(("set_timer", values), "asked for"),))
 
 
 def _forgetting(view: View, message: str) -> Answer | None:

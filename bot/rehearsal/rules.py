@@ -43,11 +43,16 @@ PHRASES: dict[Language, dict[str, str]] = {
         "failed": "That did not work: {}",
         "paused": "Memory is paused, so I do not keep that. /memory resume ends the pause.",
         "timer": "I will remind you: {}.",
+        "when": "When? Say it in one line, such as “remind me tomorrow at 8 to water the plants”.",
+        "zone": "For a time on the clock I need your time zone: /settings timezone Europe/Berlin. “In 20 minutes” works without it.",
         "small": "I have read that, and it stays in recall storage. Tell me something about yourself, or ask what I know.",
     },
     "de": {
         "who": "Vorab: Ich bin ein Probemodell, ein paar Regeln und kein Sprachmodell. Ich merke mir, was du erzählst, und suche es wieder.",
         "noted": "Das merke ich mir: {}.",
+        "timer": "Ich erinnere dich: {}.",
+        "when": "Wann? Sag es in einer Zeile, zum Beispiel „erinnere mich morgen um 8 ans Gießen“.",
+        "zone": "Für eine Uhrzeit brauche ich deine Zeitzone: /settings timezone Europe/Berlin. „In 20 Minuten“ geht auch ohne.",
         "paused": "Das Gedächtnis ist angehalten, also behalte ich das nicht. /memory resume beendet die Pause.",
         "known": "Soweit ich weiß: {}.",
         "found": "Das hast du mir am {1} erzählt: „{0}“",
@@ -207,31 +212,6 @@ def note_in(text: str) -> str | None:
     if match:
         return match[1].strip()
     return text.strip() if len(text) > 600 else None
-
-
-@dataclass(frozen=True, slots=True)
-class Reminder:
-    """`purpose` in `minutes` from now."""
-
-    purpose: str
-    minutes: int
-
-
-_UNITS = {"s": 1 / 60, "m": 1, "h": 60, "d": 1440, "w": 10080}
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "five": 5, "ten": 10, "half an": 0.5}
-
-
-def reminder_in(text: str) -> Reminder | None:
-    """A request to be reminded after a while."""
-    span = r"in (?P<n>\d+|half an|an?|one|two|three|five|ten) (?P<unit>sec|min|hour|day|week)\w*"
-    for pattern in (
-        rf"remind me {span}(?: to| that| about|:)? (?P<what>.+)",
-        rf"remind me (?:to |that |about )?(?P<what>.+?) {span}",
-    ):
-        if match := re.search(pattern, text.strip().rstrip(".!"), re.I):
-            number = float(_NUMBERS.get(match["n"].lower(), 0) or match["n"])
-            return Reminder(match["what"].strip(), max(1, round(number * _UNITS[match["unit"][0].lower()])))
-    return None
 
 
 _ASKS = re.compile(

@@ -61,7 +61,7 @@ def completion(request: Mapping[str, object], made: Answer, by_schema: bool) -> 
     message: Json = {"role": "assistant", "content": made.text or None}
     if by_schema:
         calls = [{"function": name, "arguments": values} for name, values in made.calls]
-        message["content"] = json.dumps({"text": made.text, "calls": calls}, ensure_ascii=False)
+        message["content"] = json.dumps({"calls": calls, "text": made.text}, ensure_ascii=False)
     elif made.calls:
         message["tool_calls"] = [
             {
@@ -124,8 +124,12 @@ def unschemed(request: Mapping[str, object], tools: list[Json]) -> Json:
             ]
             open_ids += [str(one["id"]) for one in calls]
             messages.append({"role": "assistant", "content": value.get("text") or None, "tool_calls": calls})
-        elif value.get("type") == "function_result" and open_ids:
-            messages.append({"role": "tool", "tool_call_id": open_ids.pop(0), "content": value.get("result")})
+        elif isinstance(content := message.get("content"), str) and message.get("role") == "user":
+            lines = content.split("\n")
+            results = [value for line in lines if (value := _object(line)).get("type") == "function_result" and open_ids]
+            messages += [{"role": "tool", "tool_call_id": open_ids.pop(0), "content": one.get("result")} for one in results]
+            if rest := [line for line in lines if _object(line) not in results]:
+                messages.append({**message, "content": "\n".join(rest)})
         else:
             messages.append(message)
     return {**request, "messages": messages, "tools": tools}

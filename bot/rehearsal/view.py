@@ -4,10 +4,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 Json = dict[str, object]
 _AGAIN = re.compile(r"answer their last message once more", re.I)
 """What an event says by which the person wants another answer."""
+_NOTICE = re.compile(r"\n\nNotice from the system[^\n]*:\n")
+"""Where a result ends and what the system has to say begins."""
 _SECTIONS = ("profile", "preferences", "key_facts", "goals", "task_notes")
 
 
@@ -57,6 +60,9 @@ class View:
     """What the person said in the visible conversation before this turn."""
     spoken: bool = False
     """Whether the assistant has said something that is still visible."""
+    now: datetime = datetime(2026, 1, 1)  # noqa: DTZ001 - a clock on the wall
+    """The time on the person's clock, as the status line says it."""
+    zone_known: bool = True
 
     @property
     def message(self) -> str:
@@ -77,29 +83,39 @@ def view_of(request: Mapping[str, object]) -> View:
         must_call=request.get("tool_choice") not in (None, "none", "auto"),
         entries=tuple(_entries(system)),
     )
-    packaged = any(_event(_text(one)) for one in messages if one.get("role") == "user")
+    packaged = any(_event(_text(one).partition("\n")[0]) for one in messages if one.get("role") == "user")
     for message in messages:
         view = _after(view, message, packaged)
-    return view
+    return _on_time(view, messages)
+
+
+def _on_time(view: View, messages: Sequence[Json]) -> View:
+    """With what the status line says of the time."""
+    said = [_json(_text(one)) for one in messages if one.get("role") == "user"]
+    status = next((one for one in reversed(said) if one.get("type") == "status"), {})
+    found = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", str(status.get("time") or ""))
+    now = datetime.fromisoformat(found[0]) if found else view.now
+    return replace(view, now=now, zone_known=not str(status.get("time_zone") or "").startswith("unknown"))
 
 
 def _after(view: View, message: Json, packaged: bool) -> View:
     role, text = message.get("role"), _text(message)
     if role == "user":
-        event = _event(text)
-        if event is None:
-            # Beside packaged events plain text is the status line that ends the prompt.
-            return view if packaged else replace(_closed(view), events=(*_closed(view).events, Event("user_message", text)))
-        if _AGAIN.search(event.text) and event.kind != "user_message" and (said := _last_said(view)):
-            event = Event("user_message", said)
-        return replace(_closed(view), events=(*_closed(view).events, event))
+        view = replace(view, entries=(*view.entries, *_later_entries(text)))
+        # Beside packaged events plain text is nothing that happened.
+        events = _events(text) or ([] if packaged else [Event("user_message", text)])
+        for event in events:
+            view = _happened(view, event)
+        return view
     if role == "tool":
         results = list(view.results)
+        text, *noticed = _NOTICE.split(text, maxsplit=1)
         for number, result in enumerate(results):
             if result.text == "" and result.arguments.get("\0id") == message.get("tool_call_id"):
                 results[number] = replace(result, text=text or " ")
                 break
-        return replace(view, results=tuple(results))
+        told = tuple(event for each in noticed for event in _events(each))
+        return replace(view, results=tuple(results), events=(*view.events, *told))
     if role != "assistant":
         return view
     made = tuple(_calls(message))
@@ -107,6 +123,12 @@ def _after(view: View, message: Json, packaged: bool) -> View:
     if not made:
         return replace(_finished(view), spoken=spoken)
     return replace(view, results=(*view.results, *made), spoken=spoken)
+
+
+def _happened(view: View, event: Event) -> View:
+    if _AGAIN.search(event.text) and event.kind != "user_message" and (said := _last_said(view)):
+        event = Event("user_message", said)
+    return replace(_closed(view), events=(*_closed(view).events, event))
 
 
 def _last_said(view: View) -> str:
@@ -161,6 +183,19 @@ def _entries(system: str) -> list[str]:
         elif inside and (item := re.match(r"\s*[-*•]\s+(.+)", line)):
             found.append(item[1].strip())
     return found
+
+
+def _later_entries(text: str) -> list[str]:
+    """The entries that a status tells of: `section: content`."""
+    told = (_json(line).get("working_context") for line in text.split("\n"))
+    return [str(one).partition(": ")[2] for each in told if isinstance(each, list) for one in each]
+
+
+def _events(text: str) -> list[Event]:
+    """The events in a message of packages, a line of JSON each; the status and a picture's name are none."""
+    made = [_event(line) for line in text.split("\n") if line.strip()]
+    found = [event for event in made if event is not None]
+    return [event for event in found if event.kind not in ("status", "image")] if len(found) == len(made) else []
 
 
 def _event(text: str) -> Event | None:

@@ -57,6 +57,11 @@ class SpeakingRules:
     crisis: timedelta = timedelta(hours=72)
     every: timedelta = timedelta(days=2)
 
+    @property
+    def promise(self) -> str:
+        """What people are promised when they are asked for leave: quiet hours and cap."""
+        return f"{self.quiet_from:%H:%M} {self.quiet_to:%H:%M} {self.cap}"
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -65,6 +70,8 @@ class Standing:
     """
 
     leave: Leave = "unasked"
+    promised: str = ""
+    """The rules under which they gave leave; empty: those that hold."""
     zone: str = ""
     quiet: tuple[time, time] | None = None
     cap: int | None = None
@@ -85,6 +92,7 @@ class Standing:
         quiet = None if row["quiet_from"] is None or row["quiet_to"] is None else (row["quiet_from"], row["quiet_to"])
         return Standing(
             row["openers"],
+            row["promised"],
             row["zone"],
             quiet,
             row["daily_cap"],
@@ -131,7 +139,7 @@ def may_speak(kind: Kind, now: datetime, standing: Standing, rules: SpeakingRule
         return MaySpeak()
     if not rules.enabled:
         return MaySpeak("off")
-    if standing.leave != "yes":
+    if standing.leave != "yes" or looser(standing, rules):
         return MaySpeak("no_leave")
     if kind != "follow_up" and not standing.direct:
         return MaySpeak("elsewhere")
@@ -174,6 +182,19 @@ def _timing(now: datetime, standing: Standing, rules: SpeakingRules, zone: ZoneI
         if rest > now:
             return MaySpeak("gap", rest)
     return MaySpeak()
+
+
+def looser(standing: Standing, rules: SpeakingRules) -> bool:
+    """Whether the rules allow now what the person was promised not to happen; what they chose for themselves holds either way."""
+    if not standing.promised:
+        return False
+    begins, ends, cap = standing.promised.split()
+    more = standing.cap is None and rules.cap > int(cap)
+    if standing.quiet is not None or more:
+        return more
+    day = [time(minute // 60, minute % 60) for minute in range(24 * 60)]
+    was = time.fromisoformat(begins), time.fromisoformat(ends)
+    return any(is_quiet(clock, *was) and not is_quiet(clock, rules.quiet_from, rules.quiet_to) for clock in day)
 
 
 def gap_after(unanswered: int, rules: SpeakingRules) -> timedelta:

@@ -26,7 +26,7 @@ from bot.engine.events import Claim, Event
 from bot.engine.timers import Due, Move, following, payload_of, timer_of
 from bot.engine.turns import Step
 from bot.speaking import openers
-from bot.speaking.decision import Kind, MaySpeak, SpeakingRules, Standing, may_speak, next_opener
+from bot.speaking.decision import Kind, MaySpeak, SpeakingRules, Standing, looser, may_speak, next_opener
 from bot.speaking.schedules import Schedule, fingerprint, next_run
 from memory.db import Connection, Database
 from memory.zones import instant, zone_named
@@ -82,6 +82,11 @@ class Initiative:
         await connection.execute("SELECT enter(%s, %s)", (agent, place))
         if place is not None:
             standing = await self.standing(connection, agent, place, None)
+            if looser(standing, self.rules):
+                # They said yes to something else; they are asked again (bot/speaking/listening.py).
+                await connection.execute("UPDATE speaking SET openers = 'unasked', planned = '' WHERE agent_id = %s", (agent,))
+                self.count("leave_outgrown")
+                return
             zone = standing.zone or "UTC"
             await connection.execute(
                 "DELETE FROM timers WHERE kind IN ('opener', 'schedule') AND due_at IS NOT NULL AND name <> ALL (%s)",
@@ -100,7 +105,10 @@ class Initiative:
                        DO UPDATE SET due_at = excluded.due_at, wall_time = excluded.wall_time, zone = excluded.zone, purpose = excluded.purpose""",
                     (agent, place, kind, name, purpose, zone, wall_in(due, zone), due, now),
                 )
-        await connection.execute("UPDATE speaking SET planned = %s WHERE agent_id = %s", (made, agent))
+        await connection.execute(
+            "UPDATE speaking SET planned = %s, promised = coalesce(nullif(promised, ''), %s) WHERE agent_id = %s",
+            (made, self.rules.promise, agent),
+        )
 
     async def on_due(self, connection: Connection, due: Due, now: datetime) -> Move:
         """What becomes of a due timer; an event only when it may speak."""

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from adapters.base import Button
 from bot.engine.events import Claim, Event
 from bot.engine.timers import LATE
+from bot.engine.turns import buttons_json
+from bot.speaking import saying
 from bot.speaking.decision import may_speak
 from bot.speaking.initiative import REMINDER_GRACE, Initiative, wants
-from memory.db import Connection
+from memory.db import Connection, value
 from memory.queue_manager import span
 from memory.working_context import one_line
 
@@ -33,15 +36,37 @@ def due_in(claim: Claim) -> tuple[Event, ...]:
     return tuple(event for event in claim.events if wants(event) == "reminder")
 
 
-def in_own_words(reminders: Sequence[Event], now: datetime) -> str:
+def in_own_words(reminders: Sequence[Event], now: datetime, locale: str = "") -> str:
     """One message of the bot's own for all of them, a line each."""
-    return "\n".join(_line(event.payload, now) for event in reminders)
+    return "\n".join(_line(event.payload, now, locale) for event in reminders)
 
 
-def _line(payload: Mapping[str, Any], now: datetime) -> str:
+def _line(payload: Mapping[str, Any], now: datetime, locale: str) -> str:
     late = now - datetime.fromisoformat(payload["due_at"])
-    when = f", {span(round(late.total_seconds()))} late" if late > LATE else ""
-    return f"Reminder{when}: {one_line(payload['purpose'])}"
+    when = f", {saying.text('late', locale).format(span(round(late.total_seconds())))}" if late > LATE else ""
+    return f"{saying.text('reminder', locale)}{when}: {one_line(payload['purpose'])}"
+
+
+def buttons(reminders: Sequence[Event], locale: str) -> tuple[Button, ...]:
+    """What a person can do with reminders at a press: put one off, finish it, end one that recurs; of several, put each off."""
+    said = saying.words(locale)
+    numbered = [(event.payload, f"t{event.payload['timer_id']}") for event in reminders if event.payload.get("timer_id")]
+    if len(numbered) > 1:
+        each = [(payload, number) for payload, number in numbered[: saying.MOST]]
+        label = said["snooze"].format(f"{saying.SNOOZES[0]} min")
+        return tuple(
+            Button(f"{label}: {one_line(payload['purpose'])[:40]}", f"/reminders snooze {number} {saying.SNOOZES[0]}")
+            for payload, number in each
+        )
+    made: list[Button] = []
+    for payload, number in numbered:
+        made += [
+            Button(said["snooze"].format(saying.span(timedelta(minutes=minutes))), f"/reminders snooze {number} {minutes}")
+            for minutes in saying.SNOOZES
+        ]
+        made.append(Button(said["done"], f"/reminders done {number}", "good"))
+        made += [Button(said["never"], f"/reminders stop {number}")] if payload.get("every") else []
+    return tuple(made)
 
 
 async def say_dead(initiative: Initiative, now: datetime) -> int:
@@ -71,12 +96,13 @@ async def _say(connection: Connection, agent: int, turn: int, now: datetime) -> 
     )
     dead = [Event(**row) for row in await cursor.fetchall()]
     if dead:
+        locale = await value(connection, "SELECT coalesce(locale, '') FROM agents WHERE id = %s", (agent,))
         await connection.execute(
-            """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
+            """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons, notify)
                SELECT t.agent_id, t.place_id, p.platform, p.external_id, t.id, %s,
-                 (SELECT count(*) FROM outbox o WHERE o.turn_id = t.id AND o.step = %s), %s, %s
+                 (SELECT count(*) FROM outbox o WHERE o.turn_id = t.id AND o.step = %s), %s, %s, %s, true
                FROM turns t JOIN places p ON p.id = t.place_id WHERE t.id = %s""",
-            (_STEP, _STEP, in_own_words(dead, now), now, turn),
+            (_STEP, _STEP, in_own_words(dead, now, locale), now, buttons_json(buttons(dead, locale)), turn),
         )
         await connection.execute(
             "UPDATE events SET status = 1, done_at = %s, payload = payload - 'purpose' WHERE id = ANY (%s)",

@@ -45,5 +45,5 @@ def next_run(cron: str, zone: ZoneInfo, now: datetime) -> datetime | None:
 
 def fingerprint(rules: SpeakingRules, schedules: Mapping[str, Schedule]) -> str:
     """What a plan of timers was made by: another one makes them anew. It is never empty."""
-    text = repr((rules.every, sorted((name, schedule.cron) for name, schedule in schedules.items())))
+    text = repr((rules.every, rules.promise, sorted((name, schedule.cron) for name, schedule in schedules.items())))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

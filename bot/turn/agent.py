@@ -28,12 +28,13 @@ from bot.keeping.notice import Notice
 from bot.model.errors import ContentRefused, ContextOverflow, ModelError
 from bot.model.processor import Processor
 from bot.model.replies import Reply
-from bot.speaking import reminders
+from bot.speaking import appointments, reminders
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listened, Listener
-from bot.turn import executor
-from bot.turn.executor import Outcome, Planned, Used, after
+from bot.turn import echoes, endings, executor, filtered
+from bot.turn.executor import Planned, Used, after
 from bot.turn.inference import Inference
+from bot.turn.offering import offering
 from bot.turn.pressure import Pressure
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.streaming import Stream
@@ -113,10 +114,11 @@ class Agent:
             return
         turn = await self._opened(admitted)
         try:
-            over = await self._begin(turn)
-            while not over and not await self._stable(turn, self._pass):
-                if await turns.cancelled(self._db, claim):
-                    raise TurnCancelled
+            async with self._inference.patience(turn):
+                over = await self._begin(turn)
+                while not over and not await self._stable(turn, self._pass):
+                    if await turns.cancelled(self._db, claim):
+                        raise TurnCancelled
         except Overtaken:
             await self._drop(turn.claim, [event.id for event in turn.claim.events], again=not turn.replied)
             return
@@ -184,7 +186,13 @@ class Agent:
             events = await self._initiative.enriched(step.connection, claim, turn.state.tz, step.now)
             state = await queue_manager.append_events(step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed)
             drafts = await self._listening.first(step, state, heard)
+            agreed, numbers = await appointments.answered(step, claim) if not drafts else ([], set())
+            drafts, turn.timers = [*drafts, *agreed], turn.timers | numbers
             state = await queue_manager.append(step.connection, state, self._named(drafts), at=step.now, turn=claim.turn)
+            turn.offered = await offering(
+                step.connection, claim, state, leave=bool(self._listening.question), small=self._settings.small
+            )
+            await queue_manager.note_view(step.connection, state, claim.turn)
         turn.state = state
 
     def _named(self, drafts: Sequence[Draft]) -> list[Draft]:
@@ -209,7 +217,8 @@ class Agent:
                 return await act(turn)
             except ContextChanged:
                 turn.claim = await turns.refresh(self._db, turn.claim)
-                turn.state = await self._load(turn.claim)
+                turn.state, turn.status = await self._load(turn.claim), ""
+                turn.seen_anew = True
         raise TryAgainLater("memory kept changing during the turn")
 
     # One pass ----------------------------------------------------------------------------------------
@@ -228,15 +237,37 @@ class Agent:
             return await self._close(turn, settings.apology)
         except OverBudget as over:
             return await self._close(turn, settings.spent_line, spent=over.day)
-        except ContentRefused:
-            return await self._close(turn, settings.refused_line)
+        except ContentRefused as refused:
+            return await self._filtered(turn, refused)
         except ModelError:  # away, and the turn cannot wait
             return await self._close(turn, "")
         bounds = replace(settings.bounds, memory_calls=turn.used.memory_calls) if last else settings.bounds
-        planned = executor.plan(reply.calls, turn.used, bounds)
+        said = echoes.unpacked(reply.text or "")
+        repeats = partial(echoes.echo, instructions=self._pressure.literal, heard=turn.heard)
+        planned = executor.without_echoes(executor.plan(reply.calls, turn.used, bounds), repeats)
         vectors = {text: vector for text in executor.queries(planned) if (vector := await self._meaning.of(text))}
         judged, spent = await self._keeper.judge(turn.claim.agent, executor.candidates(planned)) if self._keeper else ({}, ())
-        return await self._commit(turn, reply, planned, vectors, judged, spent, last=last)
+        return await self._commit(turn, replace(reply, text=said), planned, vectors, judged, spent, last=last, echo=repeats(said))
+
+    async def _filtered(self, turn: RunningTurn, refused: ContentRefused) -> bool:
+        """Set aside what the content filter refuses, and go on without it. Returns whether the turn is over."""
+        part = None
+        if not refused.answer and turn.set_aside < filtered.MOST:
+            part = await filtered.culprit(
+                turn.state, lambda shown: self._inference.refuses(turn, self._pressure.only(turn, shown))
+            )
+        if part is None:
+            return await self._close(turn, self._settings.refused_line)
+        turn.set_aside += 1
+        now = self._clock()
+        async with self._step(turn.claim, now) as step:
+            state = await filtered.set_aside(step.connection, turn.state, part, at=now, turn=turn.claim.turn)
+            last = filtered.unanswerable(state)
+            if last is None and turn.claim.addressed:
+                await step.say(turns.ASIDE - turn.set_aside, filtered.told(state, part))
+        turn.state = state
+        log.warning("turn %d: a content filter refuses a %s, which is withheld from now on", turn.claim.turn, part.kind)
+        return last is not None and await self._close(turn, filtered.OWN_MESSAGE.format(number=last.id))
 
     async def _commit(
         self,
@@ -248,9 +279,12 @@ class Agent:
         spent: Sequence[tuple[str, Usage]],
         *,
         last: bool,
+        echo: echoes.Echo | None,
     ) -> bool:
         claim, now, settings = turn.claim, self._clock(), self._settings
         async with self._step(claim, now) as step:
+            if turn.seen_anew:
+                await queue_manager.note_view(step.connection, turn.state, claim.turn)
             call = CallContext(
                 step.connection,
                 claim,
@@ -262,6 +296,9 @@ class Agent:
                 judged=judged,
                 asks=turn.asks,
                 leave_question=self._listening.question,
+                timers=turn.timers,
+                settled=turn.settled,
+                replied=turn.replied,
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
@@ -274,10 +311,16 @@ class Agent:
                 nudged=turn.nudged,
                 last=last,
                 reminds=turn.reminds,
+                echo=echo,
             )
-            own = self._own_words(turn, outcome)
+            about = "" if last else endings.unset(turn, call, outcome)
+            if about and not turn.reminded:
+                # A plain reply waits for what the agent makes of it; what was sent has been sent.
+                outcome = executor.again(outcome, call.said)
+            own = endings.own_words(turn, outcome, self._clock(), self._settings.apology, self._initiative.count)
             say = (own,) if own else outcome.say
             drafts = executor.drafts_of(reply.calls, ran, outcome, said=call.said, own=own)
+            drafts += [Draft("user", "alert", appointments.PROMPT)] if about and not turn.reminded else []
             state = await queue_manager.append(
                 step.connection, call.state, self._named(drafts), at=now, turn=claim.turn, visibility=call.visibility
             )
@@ -295,11 +338,15 @@ class Agent:
                 self._initiative.note(step, said=bool(say))
                 step.end([event.id for event in reminders.due_in(claim)] if say else [])
             begun = turn.stream.rows if say else ()
-            for text in say:
-                await step.reply(text, claim.reply_to, begun)
+            timed = claim.origin == "timed"
+            for number, text in enumerate(say, 1):
+                under = reminders.buttons(reminders.due_in(claim), state.locale) if timed and number == len(say) else ()
+                await step.reply(text, claim.reply_to, begun, buttons=under, notify=timed)
                 begun = ()
             if say:
                 state = self._notice.give(step, state)
+            if outcome.ending in ("yield", "apologise"):
+                await endings.appoint(step, turn, state, about, self._initiative.count)
             if outcome.ending == "yield" and (asked := await self._listening.asked(step, state, turn.asks)):
                 state = await queue_manager.append(
                     step.connection, state, self._named(asked), at=now, turn=claim.turn, visibility=call.visibility
@@ -307,32 +354,24 @@ class Agent:
             step.finish = "done" if outcome.ending in ("yield", "apologise", "remind") else None
         if say:
             turn.stream.taken()
-        turn.state, turn.used = state, used
+        turn.state, turn.used, turn.settled = state, used, call.settled
+        turn.reminded |= bool(about)
         turn.replied |= bool(say)
         turn.nudged |= outcome.ending == "nudge"
         return step.finish is not None
 
-    def _own_words(self, turn: RunningTurn, outcome: Outcome) -> str:
-        """What the bot says itself because the model gave nothing; empty: nothing is owed."""
-        if outcome.ending == "remind":
-            self._initiative.count("reminder_own_words")
-            return reminders.in_own_words(reminders.due_in(turn.claim), self._clock())
-        if outcome.ending == "apologise":
-            log.warning("turn %d of agent %d ends in the apology: the model gave no reply", turn.claim.turn, turn.claim.agent)
-            return self._settings.apology
-        return ""
-
     async def _remind(self, turn: RunningTurn) -> bool:
         """Say the turn's reminders without the model, in one message, and end their events. Returns whether the turn is over."""
         claim, now, due = turn.claim, self._clock(), reminders.due_in(turn.claim)
-        text, left = reminders.in_own_words(due, now), tuple(event for event in claim.events if event not in due)
+        text = reminders.in_own_words(due, now, turn.state.locale)
+        left = tuple(event for event in claim.events if event not in due)
         async with self._step(claim, now) as step:
             if not await self._initiative.may_send(step.connection, replace(claim, events=due), now):
                 raise Overtaken
             state = await queue_manager.append_events(step.connection, turn.state, due, turn=claim.turn, resumed=True)
             said = Draft("assistant", "message", text)
             state = await queue_manager.append(step.connection, state, self._named([said]), at=now, turn=claim.turn)
-            await step.reply(text)
+            await step.reply(text, buttons=reminders.buttons(due, turn.state.locale), notify=True)
             step.end([event.id for event in due])
             step.finish = None if left else "done"
         self._initiative.count("reminder_own_words")
@@ -352,6 +391,8 @@ class Agent:
             state = await queue_manager.append(step.connection, turn.state, self._named(drafts), at=now, turn=turn.claim.turn)
             for text in say:
                 await step.reply(text, turn.claim.reply_to, turn.stream.rows)
+            asked = appointments.in_question(turn.claim, state, ()) if turn.claim.origin == "person" else ""
+            await endings.appoint(step, turn, state, "" if turn.settled else asked, self._initiative.count)
             step.finish = "done"
         turn.state = state
         return True

@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import psycopg
 
 from bot.engine.events import Claim
 from bot.functions import BY_NAME
-from bot.functions.context import CallContext, Refused
+from bot.functions.context import CallContext, Refused, Settled
 from bot.functions.registry import Function
 from bot.model.calls import Call, CallFault, parse_arguments
+from bot.turn.echoes import NOTICES, Echo, unpacked
 from memory.messages import Draft
 from memory.spending import Usage
 
@@ -67,6 +68,8 @@ class Planned:
     heartbeat: bool
     reason: str
     fault: str | None
+    echo: Echo | None = None
+    """What the message that it wanted to send only repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,19 @@ def plan(calls: Sequence[Call], used: Used, bounds: Bounds) -> list[Planned]:
     return planned
 
 
+def without_echoes(planned: Sequence[Planned], of: Callable[[str], Echo | None]) -> list[Planned]:
+    """The plan without messages that only repeat something (`of` tells what); sent is what one says in the form of a package."""
+    checked = []
+    for each in planned:
+        if each.call.name == "send_message" and each.fault is None:
+            text = unpacked(str(each.arguments.get("text")))
+            echo = of(text)
+            fault = NOTICES[echo] if echo else None
+            each = replace(each, arguments={**each.arguments, "text": text}, fault=fault, echo=echo)
+        checked.append(each)
+    return checked
+
+
 def _faulty(call: Call, function: Function | None, fault: str) -> Planned:
     return Planned(call, function, {}, True, "", fault)
 
@@ -140,7 +156,8 @@ async def run(planned: Sequence[Planned], context: CallContext) -> list[Ran]:
         except Refused as refused:
             context.state = before
             del context.said[said:]
-            done.append(Ran(each, f"Error: {refused}", ok=False))
+            settled = isinstance(refused, Settled)
+            done.append(Ran(each, str(refused) if settled else f"Error: {refused}", ok=settled))
         except psycopg.OperationalError:
             raise
         except Exception as error:  # noqa: BLE001  the model gets a result whatever a function does
@@ -163,6 +180,8 @@ class Outcome:
     say: tuple[str, ...]
     monologue: str
     ending: Ending
+    notice: str = NUDGE
+    """What the model is told where it is asked once more."""
 
 
 def decide(
@@ -176,14 +195,17 @@ def decide(
     nudged: bool,
     last: bool,
     reminds: bool = False,
+    echo: Echo | None = None,
 ) -> Outcome:
     """The reply rules of the design, section 5.
 
     `said`: what `send_message` sent in this pass; `replied`: the turn sent something before; `last`: the turn is at its bounds;
-    `reminds`: a due reminder still waits to be said.
+    `reminds`: a due reminder still waits to be said. `echo`: what the text only repeats; such a text, or message, is no reply: the model
+    is asked once more, and another one ends in the apology.
     """
-    text = text.strip()
-    goes_on = any(each.planned.heartbeat or not each.ok for each in ran)
+    text = "" if echo else text.strip()
+    echo = echo or next((each.planned.echo for each in ran if each.planned.echo), None)
+    goes_on = any(not each.planned.echo and (each.planned.heartbeat or not each.ok) for each in ran)
     if goes_on and not last:
         return Outcome(tuple(said), text, "go on")
     speaks = bool(text) and (claim.origin == "person" or reminds) and not (goes_on or silent or said or replied)
@@ -192,7 +214,13 @@ def decide(
         return Outcome((), monologue, "remind")
     if say or replied or silent or not claim.addressed:
         return Outcome(say, monologue, "yield")
-    return Outcome((), monologue, "apologise" if nudged else "nudge")
+    return Outcome((), monologue, "apologise" if nudged else "nudge", NOTICES[echo] if echo else NUDGE)
+
+
+def again(outcome: Outcome, said: Sequence[str]) -> Outcome:
+    """The pass as one that goes on: what it would have said as its reply stays a thought, what it sent stays sent."""
+    thought = "" if said else "\n\n".join(outcome.say)
+    return Outcome(tuple(said), outcome.monologue or thought, "go on")
 
 
 def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, said: Sequence[str], own: str) -> list[Draft]:
@@ -200,7 +228,11 @@ def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, sa
 
     `own`: what the bot says itself at the end.
     """
-    given = tuple({"id": call.id, "name": call.name[:NAME_LIMIT], "arguments": call.arguments} for call in calls)
+    given = tuple(
+        {"id": call.id, "name": call.name[:NAME_LIMIT], "arguments": call.arguments}
+        | ({"vendor": call.vendor} if call.vendor else {})
+        for call in calls
+    )
     drafts: list[Draft] = []
     if said:
         drafts += [Draft("assistant", "monologue", outcome.monologue)] if outcome.monologue else []
@@ -213,7 +245,7 @@ def drafts_of(calls: Sequence[Call], ran: Sequence[Ran], outcome: Outcome, *, sa
         drafts.append(Draft("assistant", "monologue", outcome.monologue))
     drafts += [Draft("tool", "result", each.result, call_id=each.planned.call.id) for each in ran]
     if outcome.ending == "nudge":
-        drafts.append(Draft("user", "alert", NUDGE))
+        drafts.append(Draft("user", "alert", outcome.notice))
     if own:
         drafts.append(Draft("assistant", "message", own))
     return drafts

@@ -1,10 +1,11 @@
-"""One inference pass as a turn needs it: the person hears when it takes longer, and a model that is away puts the turn off."""
+"""One inference pass as a turn needs it: the person hears when it takes longer and why, and a model that is away puts the turn off."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,18 +13,20 @@ import psycopg
 
 from bot.engine import turns
 from bot.engine.events import TryAgainLater
-from bot.functions import SCHEMAS
 from bot.model.errors import ContentRefused, ContextOverflow, ModelError, ModelRejected, ModelUnavailable
 from bot.model.messages import ToolChoice
 from bot.model.processor import Processor
 from bot.model.replies import Reply
 from bot.turn.pressure import Pressure
-from bot.turn.state import AgentSettings, RunningTurn
+from bot.turn.state import AgentSettings, Because, RunningTurn
 from memory.db import Database
 from memory.main_context import MainContext
 from memory.spending import OverBudget
 
 log = logging.getLogger(__name__)
+
+PROBE = 16
+"""Tokens of an answer that nobody reads; fewer are refused by some endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,52 +40,82 @@ class Inference:
     clock: Callable[[], datetime]
 
     async def ask(self, turn: RunningTurn, context: MainContext, tool_choice: ToolChoice) -> Reply:
-        """One model call. The person hears once that it takes longer; a model that is away puts the turn off.
+        """One model call; a model that is away puts the turn off, and the person hears why where that takes longer.
 
         Raises ContextOverflow, ContentRefused and OverBudget, and any ModelError where a reminder cannot wait for the model.
         """
-        reply: Reply | None = None
-        failure: ModelError | OverBudget | None = None
-        async with asyncio.TaskGroup() as group:
-            patience = group.create_task(self._ask_for_patience(turn))
-            try:
-                # A reminder has its time: a model that is too slow for it does not speak it.
-                async with asyncio.timeout(self.settings.patience.total_seconds() if turn.reminds else None):
-                    reply = await self.processor.think(
-                        turn.claim.agent,
-                        "chat",
-                        context.messages,
-                        SCHEMAS,
-                        tool_choice=tool_choice,
-                        counted=context.tokens,
-                        max_tokens=self.settings.reply_reserve,
-                        watch=turn.stream.watch(plain=tool_choice == "none" and not turn.replied),
-                    )
-            except TimeoutError:
-                failure = ModelUnavailable("too slow for a reminder")
-            except (ModelError, OverBudget) as error:
-                failure = error
-            finally:
-                patience.cancel()
-                await turn.stream.settle()
-        if reply is not None:
+        failure: ModelError
+        try:
+            # A reminder has its time: a model that is too slow for it does not speak it.
+            async with asyncio.timeout(self.settings.patience.total_seconds() if turn.reminds else None):
+                reply = await self.processor.think(
+                    turn.claim.agent,
+                    "chat",
+                    context.messages,
+                    turn.offered,
+                    tool_choice=tool_choice,
+                    counted=context.tokens,
+                    max_tokens=self.settings.reply_reserve,
+                    watch=turn.stream.watch(plain=tool_choice == "none" and not turn.replied),
+                )
+        except TimeoutError:
+            failure = ModelUnavailable("too slow for a reminder")
+        except (ContextOverflow, ContentRefused):
+            raise
+        except ModelError as error:
+            failure = error
+        else:
             if not turn.images:  # what a picture costs says nothing about the counting of text
                 self.pressure.margin.learn(context.tokens, reply.prompt_seen or reply.usage.prompt_tokens)
             return reply
-        assert failure is not None
-        if isinstance(failure, ContextOverflow | ContentRefused | OverBudget):
-            raise failure
+        finally:
+            await turn.stream.settle()
+        wait = failure.retry_after if isinstance(failure, ModelUnavailable) else None
         # A refusal (a wrong key) needs the operator: that takes longer, surely.
-        if isinstance(failure, ModelRejected) or self._overdue(turn) <= timedelta():
+        if isinstance(failure, ModelRejected) or self._too_late(turn, wait):
             if turn.reminds:
                 raise failure
-            await self._say_waiting(turn)
-        raise TryAgainLater(type(failure).__name__, failure.retry_after if isinstance(failure, ModelUnavailable) else None)
+            await self._say_waiting(turn, self.settings.because.get(reason(failure)))
+        raise TryAgainLater(type(failure).__name__, wait)
+
+    @asynccontextmanager
+    async def patience(self, turn: RunningTurn) -> AsyncIterator[None]:
+        """While the context is open, the person hears once that it takes longer, whatever the turn waits for."""
+        task = asyncio.create_task(self._ask_for_patience(turn), name="patience")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def refuses(self, turn: RunningTurn, context: MainContext) -> bool:
+        """Whether the content filter refuses a prompt; what the model would say to it is not wanted. Raises TryAgainLater."""
+        try:
+            await self.processor.think(
+                turn.claim.agent,
+                "chat",
+                context.messages,
+                turn.offered,
+                tool_choice="none",
+                counted=context.tokens,
+                max_tokens=PROBE,
+            )
+        except ContentRefused as refused:
+            return not refused.answer
+        except (ModelError, OverBudget) as failure:
+            raise TryAgainLater(type(failure).__name__) from None
+        return False
 
     def _overdue(self, turn: RunningTurn) -> timedelta:
         """How much of the person's patience is left."""
         first = min(event.created_at for event in turn.claim.events)
         return first + self.settings.patience - self.clock()
+
+    def _too_late(self, turn: RunningTurn, wait: float | None) -> bool:
+        """Whether the next try would come when the person's patience is over. The queue's pauses double, so the next is as long as all before."""
+        left = self._overdue(turn)
+        waited = self.settings.patience - left
+        return left < (waited if wait is None else timedelta(seconds=wait))
 
     async def _ask_for_patience(self, turn: RunningTurn) -> None:
         await asyncio.sleep(max(0.0, self._overdue(turn).total_seconds()))
@@ -92,6 +125,13 @@ class Inference:
             # The answer is worth more than the line about it; the step will find out what is wrong with the database.
             log.warning("turn %d: the line about waiting was not sent: %s", turn.claim.turn, type(error).__name__)
 
-    async def _say_waiting(self, turn: RunningTurn) -> None:
+    async def _say_waiting(self, turn: RunningTurn, line: str | None = None) -> None:
         if turn.claim.addressed and not turn.replied and not turn.stream.shown:
-            await turns.notice(self.db, turn.claim, self.settings.waiting_line, now=self.clock())
+            await turns.notice(self.db, turn.claim, line or self.settings.waiting_line, now=self.clock())
+
+
+def reason(failure: ModelError) -> Because:
+    """Why an answer takes longer, as far as the person is concerned."""
+    if isinstance(failure, ModelRejected):
+        return "refused"
+    return "limited" if isinstance(failure, ModelUnavailable) and failure.limited else "away"

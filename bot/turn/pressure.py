@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from bot.config.persona import Persona
 from bot.engine import turns
 from bot.engine.turns import record_usage
-from bot.functions import SCHEMAS
+from bot.functions import FULLEST, offered
+from bot.model.calls import FunctionSchema
 from bot.model.margin import LEAST, LEAST_EXACT, Margin
 from bot.model.processor import Processor
 from bot.model.replies import Reply
 from bot.prompts import Prompts
+from bot.turn import echoes
+from bot.turn.filtered import Part, only
 from bot.turn.state import AgentSettings, RunningTurn
 from bot.turn.summariser import Summary, summarise
 from memory import fifo_queue, main_context, queue_manager, working_context
+from memory.agent_state import AgentState
 from memory.db import Database
 from memory.main_context import MainContext, package
 from memory.messages import Message
-from memory.tokens import ESTIMATED, encoding_of
-from memory.working_context import Entry
-from memory.zones import local
+from memory.tokens import ESTIMATED, MARGIN, encoding_of
+from memory.working_context import Entry, one_line
+from memory.zones import local, zone_named
 
 WARNING_TOKENS = 60
 """Room that the memory pressure alert itself needs."""
@@ -29,6 +34,7 @@ SMALLEST = 400
 """Characters that are shown at least of a giant message."""
 FIXED_SHARE = 0.75
 """The most that a growing working context makes the fixed part take of the window: a queue must have room to be warned and flushed."""
+UNKNOWN_ZONE = "unknown; the times here are UTC, not theirs"
 LEAST_SHOWN = 500
 """Tokens of the working context that are shown whatever the window."""
 
@@ -55,8 +61,14 @@ class Pressure:
         self._persona = persona
         self._count = count
         self._clock = clock
-        self._instructions = count(prompts.system) + sum(count(str(schema.as_tool())) for schema in SCHEMAS)
-        self.margin = Margin(least=LEAST if encoding_of(settings.chat_model) == ESTIMATED else LEAST_EXACT)
+        self._functions = max(
+            sum(count(str(each.as_tool())) for each in offered(needs, small=settings.small)) for needs in FULLEST
+        )
+        self._instructions = count(prompts.system) + self._functions
+        self._estimated = encoding_of(settings.chat_model) == ESTIMATED
+        self.literal = echoes.sentences(prompts.system, persona.character, persona.tone, *persona.limits)
+        """What the prompt says word for word and no reply may repeat; emergency lines are there to be said."""
+        self.margin = Margin(least=LEAST if self._estimated else LEAST_EXACT)
 
     def window(self) -> int:
         """Tokens that a prompt may take, as our tokenizer counts: the budget less the reply's reserve and the model's margin."""
@@ -64,8 +76,12 @@ class Pressure:
 
     def fixed_share(self) -> float:
         """The share of the window that instructions, schemas and an empty working context take; start-up refuses too much."""
-        fixed = self._count(self._system(())) + sum(self._count(str(schema.as_tool())) for schema in SCHEMAS)
-        return fixed / self.window()
+        # These texts are English, so an unknown tokenizer is not far from the one that is counted with.
+        return self.fixed() / (MARGIN if self._estimated else 1) / self.window()
+
+    def fixed(self) -> int:
+        """Tokens of instructions, all functions that may be offered, and persona."""
+        return sum(map(self._count, self._system((), ""))) + self._functions
 
     async def fit(self, turn: RunningTurn) -> MainContext:
         """A prompt that fits the window: warned of pressure once, flushed when full (the paper's queue manager)."""
@@ -173,35 +189,57 @@ class Pressure:
         """The endpoint refused a prompt as too long in spite of the count: flush and learn. False when there is nothing left to try."""
         return self.margin.overflowed() | await self.flush(turn, context, force=True)
 
-    def _system(self, entries: Sequence[Entry]) -> str:
-        limit = max(LEAST_SHOWN, min(self._settings.budget * 3 // 10, int(self.window() * FIXED_SHARE) - self._instructions))
-        return f"{self._prompts.system}\n\n# Working context\n" + working_context.render(
-            entries, self._persona.text, self._count, limit
-        )
+    def _system(self, entries: Sequence[Entry], person: str, told: int = 0) -> tuple[str, str]:
+        """The instructions, and who the agent is with these entries; `told` tokens of them stand elsewhere."""
+        most = min(self._settings.budget * 3 // 10, int(self.window() * FIXED_SHARE) - self._instructions)
+        limit = max(LEAST_SHOWN, most - told)
+        return self._prompts.system, working_context.render(entries, self._persona.text, person, self._count, limit)
 
-    def _build(self, turn: RunningTurn, giant: int) -> MainContext:
-        state = turn.state
-        status = package(
+    def _status(self, state: AgentState) -> str:
+        return package(
             "status",
             time=local(self._clock(), state.tz),
+            time_zone="" if zone_named(state.zone) else UNKNOWN_ZONE,
             place=state.place.label,
             recall_storage=f"{state.recall_total} messages"
             + (f" since {state.since.astimezone(state.tz):%Y-%m-%d}" if state.since else ""),
             archival_storage=f"{state.archival_total} texts" + (f", tags: {', '.join(state.tags[:30])}" if state.tags else ""),
+            working_context=[f"{entry.section}: {one_line(entry.content)}" for entry in state.later_entries] or None,
         )
+
+    def _build(self, turn: RunningTurn, giant: int) -> MainContext:
+        turn.status = turn.status or self._status(turn.state.shown)
+        return self.shown(turn.state, turn.offered, self._images(turn), giant, turn.status)
+
+    def shown(
+        self,
+        state: AgentState,
+        functions: Sequence[FunctionSchema],
+        images: Sequence[Mapping[str, str]] = (),
+        giant: int | None = None,
+        status: str = "",
+    ) -> MainContext:
+        """The prompt of a state, whatever its size. `giant`: the most characters shown of one text; `status`: the turn's, made now without it."""
+        state = state.shown
+        status = status or self._status(state)
+        later = {entry.id for entry in state.later_entries}
         return main_context.build(
-            system=self._system(state.entries),
-            schemas=[schema.as_tool() for schema in SCHEMAS],
+            system=self._system([e for e in state.entries if e.id not in later], state.person, self._count(status)),
+            schemas=[schema.as_tool() for schema in functions],
             summary=state.slot0,
             queue=state.queue,
             status=status,
             zone=state.tz,
             place=state.place.label,
-            giant=giant,
+            giant=giant or self.window(),
             count=self._count,
-            images=self._images(turn),
+            images=images,
             image_tokens=self._settings.image_tokens,
         )
+
+    def only(self, turn: RunningTurn, parts: frozenset[Part]) -> MainContext:
+        """The prompt with everything but these parts withheld."""
+        return self._build(replace(turn, state=only(turn.state, parts)), self.window())
 
     def _images(self, turn: RunningTurn) -> Sequence[Mapping[str, str]]:
         """As many of the turn's pictures as leave half of the window to everything else."""

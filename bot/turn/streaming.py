@@ -23,6 +23,7 @@ from adapters.base import Outgoing, Streams, TryLater, Undeliverable
 from adapters.text import split
 from bot.engine.events import Claim
 from bot.model.stream import Partial, Watch
+from bot.model.thoughts import spoken_so_far
 from memory.db import Database, value
 from memory.sanitise import clean
 
@@ -47,11 +48,11 @@ def certain(partial: Partial, *, plain: bool) -> str:
     """
     for name, arguments in partial.calls:
         if name == "send_message":
-            return argument_so_far(arguments, "text")
+            return spoken_so_far(argument_so_far(arguments, "text"))
     if not plain or partial.calls or not partial.plain:
         return ""
     # A model may write a call as text; what could be the beginning of one is waited for.
-    return _PERHAPS_A_CALL.split(partial.text, maxsplit=1)[0]
+    return spoken_so_far(_PERHAPS_A_CALL.split(partial.text, maxsplit=1)[0])
 
 
 def argument_so_far(raw: str, wanted: str) -> str:

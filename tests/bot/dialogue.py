@@ -22,6 +22,7 @@ from bot.keeping.keeper import Keeper
 from bot.keeping.notice import Notice
 from bot.model.client import ModelClient
 from bot.model.processor import Endpoint, Processor
+from bot.model.shape import NOTICE
 from bot.prompts import load
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listener
@@ -51,6 +52,7 @@ SETTINGS = AgentSettings(
     patience=timedelta(seconds=30),
     waiting_line="This takes longer.",
     apology="Sorry, I could not answer.",
+    because={},
     refused_line="I cannot answer that.",
     name="Mika",
 )
@@ -79,6 +81,7 @@ class Dialogue:
     engine: EngineSettings = field(default_factory=lambda: engine_settings(EngineSection(debounce=0)))
     initiative: Initiative | None = None
     listening: Listener | None = None
+    persona: Persona = Persona(name="Kee", character="Friendly.")
 
     @property
     def at(self) -> datetime:
@@ -104,7 +107,7 @@ class Dialogue:
             self.processor,
             self.settings,
             load(self.settings.chat_model),
-            Persona(name="Kee", character="Friendly."),
+            self.persona,
             count=partial(count, encoding=encoding_of(self.settings.chat_model)),
             clock=lambda: self.at,
         )
@@ -205,8 +208,13 @@ async def dialogue(
 
 
 def results(request: Request) -> list[str]:
-    """The results of calls that a request shows the model, in order."""
-    return request.contents("tool")
+    """The results of calls that a request shows the model, in order; without what the system says after them."""
+    return [content.partition(f"\n\n{NOTICE}")[0] for content in request.contents("tool")]
+
+
+def packages(request: Request) -> list[dict[str, object]]:
+    """What a request tells the model in the person's messages, in order: the status, events, and where calls go by schema results."""
+    return [json.loads(line) for content in request.contents("user") for line in content.split("\n")]
 
 
 def seen(request: Request) -> str:

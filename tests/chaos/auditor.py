@@ -138,8 +138,14 @@ class _Audit:
     def _ordered(self, said: Sequence[Said], what: str, of: Callable[[Said], Any]) -> Iterator[Finding]:
         known = [(one, order) for one in said if (order := of(one)) is not None]
         for (earlier, first), (later, second) in zip(known, known[1:], strict=False):
-            if second < first and (earlier.handed is None or earlier.handed <= later.at):
+            handed = earlier.handed is None or earlier.handed <= later.at
+            if second < first and (handed or (what != "taken in" and self._together(earlier, later))):
                 yield Finding("out of order", later.token, f"{what} before {earlier.token}")
+
+    def _together(self, one: Said, other: Said) -> bool:
+        """Whether one turn took both: then their order is the platform's, however they came in."""
+        first, second = (self._events.get((said.where, said.id), []) for said in (one, other))
+        return bool(first and second) and first[0].turn is not None and first[0].turn == second[0].turn
 
     def _taken(self, said: Said) -> int | None:
         events = self._events.get((said.where, said.id), [])

@@ -49,8 +49,9 @@ class Crew:
         try:
             await until(lambda: self._serves(bot), timeout=PATIENCE, every=0.1)
         except TimeoutError:
+            wrong = await self._says(bot)
             raise AssertionError(
-                f"process {self._bots.index(bot)} does not serve: {self.ended[before:]}, {bot.lines[-5:]}"
+                f"process {self._bots.index(bot)} does not serve: {wrong}, {self.ended[before:]}, {bot.lines[-5:]}"
             ) from None
 
     async def _serves(self, bot: RunningBot) -> bool:
@@ -63,6 +64,14 @@ class Crew:
             async with asyncio.timeout(5):
                 return await bot.ready()
         return False
+
+    @staticmethod
+    async def _says(bot: RunningBot) -> str:
+        """What its own health page says is wrong; empty when it gives no answer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                return "; ".join(await bot.down())
+        return "no answer"
 
     async def kill(self, number: int) -> None:
         """kill -9 of one."""

@@ -162,3 +162,10 @@ def test_findings_are_counted_by_their_kind() -> None:
     found = audit(*lost_with_its_turn(well()))
     assert tally(found) == {"words lost": 1, "lost": 1}
     assert "P0-2" in str(found[0])
+
+
+@pytest.mark.parametrize(("turn", "wrong"), [(1, True), (2, False)])
+def test_within_one_turn_the_order_is_owed_however_two_connections_handed_it_over(turn: int, wrong: bool) -> None:
+    world = changed(well(), "said", at(0, handed=2.5))
+    world = changed(changed(world, "events", at(1, turn=turn)), "rows", at(0, position=9))
+    assert ("out of order" in tally(audit(*world))) is wrong

@@ -14,7 +14,7 @@ from tests.servers.model import call, reply
 async def test_every_kind_of_change_by_the_agent_is_in_the_log_with_its_source(db: Database) -> None:
     add = call("working_context_append", section="goals", content="Sail.", reason="they said so")
     store = call("archival_storage_insert", content="She wants to sail round Norway.")
-    timer = call("set_timer", purpose="ask about the boat", in_minutes=90)
+    timer = call("set_timer", purpose="ask about the boat", asked="I want to sail", in_minutes=90)
     change = call("working_context_replace", old="Sail.", new="Sail to Norway.", reason="more exactly")
     remove = call("working_context_remove", content="Norway", reason="given up")
     async with dialogue(db, reply("ok", add, store, timer), reply("ok", change), reply("ok", remove)) as d:
@@ -39,7 +39,7 @@ async def test_every_kind_of_change_by_the_agent_is_in_the_log_with_its_source(d
 async def test_a_secret_in_the_models_reason_is_left_out(db: Database) -> None:
     add = call("working_context_append", section="goals", content="Pay the rent.", reason="with card 4111 1111 1111 1111")
     async with dialogue(db, reply("ok", add)) as d:
-        await d.hear("Remind me of the rent")
+        await d.hear("The rent is due")
         assert await d.rows("SELECT reason FROM memory_log_content") == [{"reason": "with card [card number left out]"}]
 
 

@@ -89,7 +89,11 @@ async def test_another_agent_sees_and_changes_nothing(db: Database, urls: Urls) 
 
     async with dialogue(
         db,
-        reply("ok", call("archival_storage_insert", content="Ada sails."), call("set_timer", purpose="sail", in_minutes=5)),
+        reply(
+            "ok",
+            call("archival_storage_insert", content="Ada sails."),
+            call("set_timer", purpose="sail", asked="I sail", in_minutes=5),
+        ),
         reply("hi"),
     ) as ada:
         await ada.hear("I sail")

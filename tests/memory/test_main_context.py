@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,11 +12,13 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.model.messages import repair
 from memory.main_context import MainContext, build, label
 from memory.messages import Kind, Message, Role
 
 AT = datetime(2026, 11, 30, 8, 1, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
+STATUS = "status"
 
 
 def message(
@@ -26,12 +29,22 @@ def message(
 
 def built(*queue: Message, zone: ZoneInfo = BERLIN) -> MainContext:
     return build(
-        system="s", schemas=[], summary="", queue=queue, status="{}", zone=zone, place="direct message", giant=1000, count=len
+        system=("s",),
+        schemas=[],
+        summary="",
+        queue=queue,
+        status=STATUS,
+        zone=zone,
+        place="direct message",
+        giant=1000,
+        count=len,
     )
 
 
 def shown(*queue: Message, zone: ZoneInfo = BERLIN) -> list[dict[str, Any]]:
-    return [json.loads(each["content"]) for each in built(*queue, zone=zone).messages[1:-1] if each["role"] == "user"]
+    said = [each["content"] for each in built(*queue, zone=zone).messages[1:] if each["role"] == "user"]
+    assert said.count(STATUS) == 1, "one status"
+    return [json.loads(each) for each in said if each != STATUS]
 
 
 def test_the_first_message_says_who_where_and_when_and_the_next_only_its_words() -> None:
@@ -116,3 +129,64 @@ def test_each_message_is_one_object_with_its_own_words_and_stays_as_it_is_when_m
         assert last.get("text" if kind == "quote" else "message", "") == heard.content
         assert last.keys() <= {"type", "from", "place", "said_by", "note", "time", "text", "message"}
         before = now
+
+
+STEP = st.sampled_from(["message", "event", "quote", "alert", "said", "say", "quiet", "search", "thought", "silence"])
+
+
+def rows_of(steps: list[str]) -> list[Message]:
+    """Rows as turns leave them: what a step made, each call with its result."""
+    rows: list[Message] = []
+
+    def calling(kind: Kind, content: str, *names: str) -> None:
+        calls = tuple({"id": f"{len(rows)}.{n}", "name": name, "arguments": "{}"} for n, name in enumerate(names))
+        rows.append(replace(message(kind, content, role="assistant"), calls=calls))
+        rows.extend(replace(message("result", "found", role="tool"), call_id=one["id"]) for one in calls)
+
+    for step in steps:
+        match step:
+            case "said":
+                rows.append(message(role="assistant", content="ok"))
+            case "say":
+                calling("message", "ok", "send_message", "search")
+            case "quiet":
+                calling("call", "", "stay_silent")
+            case "search":
+                calling("call", "hm", "search", "search")
+            case "thought":
+                rows.append(message("monologue", "hm", role="assistant"))
+            case "silence":
+                pass
+            case kind:
+                rows.append(message(kind))  # type: ignore[arg-type]
+    return rows
+
+
+@given(st.lists(STEP, max_size=12))
+def test_whatever_turns_left_behind_no_event_follows_a_result_and_what_was_said_stays(steps: list[str]) -> None:
+    queue = rows_of(["message", *steps, "event"])
+    context = built(*queue)
+    sent = repair(context.messages)
+    heads = [n for n, one in enumerate(sent) if one["role"] == "user" and str(one["content"]).startswith(STATUS)]
+    assert heads == [len(sent) - 1], "the status heads the newest message"
+    for before, one in itertools.pairwise(sent):
+        assert not (before["role"] == "tool" and one["role"] not in ("tool", "assistant"))
+        assert one["role"] != before["role"] or one["role"] == "tool"
+    assert sum(str(one["content"]).count("ok") for one in sent) == sum(step in ("said", "say") for step in steps)
+    assert not {"send_message", "stay_silent"} & {call["function"]["name"] for one in sent for call in one.get("tool_calls", ())}  # type: ignore[attr-defined]
+
+
+def test_a_running_exchange_shows_its_calls_as_they_were_made() -> None:
+    queue = rows_of(["message", "said", "message", "say", "alert"])
+    sent = repair(built(*queue).messages)
+    calls: list[dict[str, dict[str, str]]] = sent[-3]["tool_calls"]  # type: ignore[assignment]
+    assert [one["function"]["name"] for one in calls] == ["send_message", "search"]
+    assert [one["role"] for one in sent[-2:]] == ["tool", "tool"]
+    assert str(sent[-1]["content"]).startswith("found\n\nNotice from the system"), "an alert stands in the last result"
+
+
+def test_the_status_heads_the_newest_message_with_the_summary_and_what_was_never_answered() -> None:
+    queue = [message(content="nobody asked you"), *rows_of(["quiet"]), message(content="hello")]
+    sent = repair(replace(built(*queue), summed=({"role": "user", "content": "the summary"},)).messages)
+    [_, newest] = sent
+    assert [line[:2] for line in str(newest["content"]).split("\n")] == ["st", "th", '{"', '{"']

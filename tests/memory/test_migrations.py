@@ -168,38 +168,6 @@ def test_every_functions_body_is_valid(urls: Urls) -> None:
 # Databases of other versions ------------------------------------------------------------------------------------------
 
 
-LAST_OLD = """
-  INSERT INTO agents (timezone) VALUES ('Europe/Berlin');
-  INSERT INTO identities (platform, realm, user_id, agent_id) VALUES ('console', '', 'ada', 1);
-  SELECT conversation_of(1, place_of('console', '', '', 'ada', 'direct', '', NULL, 1));
-  INSERT INTO messages (agent_id, conversation_id, place_id, visibility, position, role, kind, content, searchable, passing, created_at)
-    VALUES (1, 1, 1, 'direct', 1, 'user', 'message', 'My dog is called Rex.', true, true, now());
-  SELECT use_embedding_model('another', 8);
-  DROP TABLE functions;
-  UPDATE alembic_version SET version_num = '0013';
-  CREATE INDEX identities_merged_into_idx1 ON identities (merged_into) WHERE merged_into IS NOT NULL;
-  CREATE FUNCTION usable(place bigint, visibility text, shareable boolean) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-"""
-"""What a database of revision 0013 has and lacks beside a fresh one, and somebody in it who paused their memory."""
-
-
-def test_a_database_of_the_last_old_revision_is_adopted_with_its_rows(urls: Urls) -> None:
-    with opened(urls.owner) as connection:
-        fresh = migrations.listing(connection)
-        connection.execute(LAST_OLD.encode())
-        assert migrations.migrate(urls.owner) is True
-        assert migrations.migrate(urls.owner) is False
-        assert migrations.revision_of(connection) == migrations.head()
-        assert migrations.listing(connection) == fresh
-        assert connection.execute("SELECT to_regproc('usable')").fetchall() == [(None,)]
-        schemas = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'adopted%'").fetchall()
-        assert schemas == [], "what was compared with is gone"
-        # The rows are there, and what hangs on them works.
-        assert connection.execute("SELECT tsv @@ search_query('dog') FROM messages").fetchall() == [(True,)]
-        connection.execute("UPDATE agents SET paused = true; UPDATE agents SET paused = false, timezone = 'UTC'")
-        assert connection.execute("SELECT (SELECT count(*) FROM rezoned), (SELECT count(*) FROM messages)").fetchall() == [(1, 0)]
-
-
 CHANGES = {
     # what somebody did by hand: what the listing calls it
     "ALTER TABLE agents ADD COLUMN mine text": "column agents.mine",
@@ -225,25 +193,12 @@ def test_every_kind_of_change_by_hand_is_seen(urls: Urls) -> None:
                 assert named in {what for what, _ in migrations.listing(connection) ^ as_made}, change
 
 
-def test_one_that_was_changed_by_hand_is_not_adopted(urls: Urls) -> None:
-    with opened(urls.owner) as connection:
-        connection.execute(LAST_OLD.encode())
-        connection.execute("DROP TRIGGER empty_ended ON events")
-        with pytest.raises(migrations.MigrationRefused) as refused:
-            migrations.migrate(urls.owner)
-        assert str(refused.value) == (
-            "is at 0013, but was changed by hand: trigger events.empty_ended. Restore a backup, or undo the change."
-        )
-        assert migrations.revision_of(connection) == "0013"
-        assert connection.execute("SELECT to_regproc('usable') IS NOT NULL, count(*) FROM messages").fetchall() == [(True, 1)]
-
-
 @pytest.mark.parametrize(
     ("revision", "words"),
     [
-        ("0001", "is too old for this program (at 0001, which starts from 0013). Run `bot migrate` of"),
-        ("0012", "is too old for this program (at 0012"),
-        ("0050", "is too old for this program (at 0050"),
+        ("0001", "is from before the first release (at 0001; this program starts from 0100). Export"),
+        ("0013", "is from before the first release (at 0013"),
+        ("0050", "is from before the first release (at 0050"),
         ("9999", "is newer than this program (at 9999, which knows "),
     ],
 )

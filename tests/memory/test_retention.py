@@ -135,11 +135,26 @@ async def test_a_workspace_that_was_left_is_forgotten_after_its_grace(db: Databa
         await d.hear("Still here")
 
 
+async def test_a_workspace_that_was_left_leaves_no_search_results_elsewhere(db: Database, urls: Urls) -> None:
+    look = reply(None, call("recall_storage_search", query="ferry"))
+    async with dialogue(db, reply("ok"), look, reply("You spoke of it."), reply("Hm.")) as d:
+        room = d.elsewhere("lobby", "public", workspace="g1")
+        await room.hear("The ferry to Norderney leaves at nine")
+        await d.hear("When did I mean to leave?")
+        assert "Norderney" in seen(d.model.requests[-1])
+        async with db.bare() as connection:
+            await value(connection, "SELECT workspace_left('console', '', 'g1', true, %s)", (d.at,))
+        await retention.apply(db, d.cache, {"workspaces": timedelta(days=30)}, d.at + timedelta(days=31))
+        assert await everywhere(urls.owner, "Norderney") == []
+        await d.hear("And now?")
+        assert "Norderney" not in seen(d.model.requests[-1])
+
+
 async def test_what_goes_by_its_age_goes_from_the_log_too(db: Database, urls: Urls) -> None:
     store = reply(
         "Noted.",
         call("archival_storage_insert", content="The zebra Zora lives in Zagreb."),
-        call("set_timer", purpose="feed Zora", in_minutes=1),
+        call("set_timer", purpose="feed Zora", asked="The zebra Zora", in_minutes=1),
     )
     async with dialogue(db, store) as d:
         await d.hear("The zebra Zora lives in Zagreb.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,24 +43,27 @@ def searches(model: ScriptedModel, before: int) -> list[Request]:
 
 def parts(request: Request, kind: str | None) -> list[dict[str, object]]:
     """The packaged messages of a kind; None: those of the person."""
-    found = []
-    for content in request.contents("user"):
-        if content.startswith("{"):
-            part = json.loads(content)
-            if part.get("type") == kind:
-                found.append(part)
-    return found
+    found = [each for message in request.messages if message.get("role") == "user" for each in packages_in(message)]
+    return [each for each in found if each.get("type") == kind and (kind is not None or "message" in each)]
+
+
+def packages_in(message: Mapping[str, object]) -> list[dict[str, object]]:
+    """What one message of the user's side tells the model, a package a line."""
+    content = message.get("content")
+    texts = (
+        [str(part.get("text")) for part in content if part.get("type") == "text"] if isinstance(content, list) else [str(content)]
+    )
+    return [json.loads(line) for text in texts for line in text.split("\n") if line.startswith("{")]
 
 
 def echo(request: Request) -> Step:
     """The usual model: answers `re: ` and what was said since it last spoke, and does a few things when told to."""
     since: list[str] = []
     for message in request.messages:
-        content = str(message.get("content"))
         if message.get("role") == "assistant":
             since = []
-        elif message.get("role") == "user" and content.startswith("{") and "type" not in json.loads(content):
-            since.append(json.loads(content)["message"])
+        elif message.get("role") == "user":
+            since += [str(each["message"]) for each in packages_in(message) if "type" not in each and "message" in each]
     last = since[-1] if since else ""
     if last.startswith("remember "):
         return reply("Noted.", call("working_context_append", section="key_facts", content=last.removeprefix("remember ")))
@@ -70,7 +73,8 @@ def echo(request: Request) -> Step:
             return reply("done")
         return reply(None, call(SEARCHES[done % 2], f"call_{done}", query="Biscuit dog", request_heartbeat=True))
     if last.startswith("what is kept"):
-        return reply("kept: " + ", ".join(word for word in ("Biscuit", "Clara") if word in str(request.messages[0]["content"])))
+        kept = str(request.messages[0]["content"]) + str([each.get("working_context") for each in parts(request, "status")])
+        return reply("kept: " + ", ".join(word for word in ("Biscuit", "Clara") if word in kept))
     if last.startswith("at length"):
         return reply("\n\n".join(f"Paragraph {number}. " + "word " * 150 for number in range(8)))
     if last.startswith("ping everyone"):

@@ -54,6 +54,7 @@ class RunningBot:
             "KEEPSAKE_DATA": str(self.data),
             "KEEPSAKE__MODEL__BASE_URL": self.model.base_url,
             "KEEPSAKE__MODEL__CHAT": "scripted",
+            "KEEPSAKE__MODEL__SIZE": "large",  # not to be tried: the script has no steps for that
             "KEEPSAKE__ENGINE__DEBOUNCE": "0.4",
             "KEEPSAKE__ENGINE__DEBOUNCE_CAP": "3",
             "KEEPSAKE__CONSENT__NOTICE": "{}",
@@ -128,6 +129,14 @@ class RunningBot:
 
     async def until_ready(self) -> None:
         await until(self.ready, timeout=40)
+
+    async def down(self) -> list[str]:
+        """The services that it says it does not reach; that it gives no answer, if so."""
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self.port}/metrics") as response:
+                return re.findall(r'^keepsake_up{service="(\w+)"} 0', await response.text(), re.MULTILINE)
+        except aiohttp.ClientError as error:
+            return [type(error).__name__]
 
     async def counted(self, reason: str, *, above: int = -1) -> int:
         """How often a reason code came up; 0 when that is not more than `above`."""

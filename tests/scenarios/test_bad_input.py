@@ -15,7 +15,7 @@ from memory import export
 from memory.db import Database
 from memory.sanitise import clean
 from memory.search import Query, search_messages
-from tests.bot.dialogue import START, Dialogue, dialogue
+from tests.bot.dialogue import START, Dialogue, dialogue, packages
 from tests.bot.turn.test_pressure import SMALL, size
 from tests.servers.model import Request, Step, call, reply
 
@@ -46,8 +46,7 @@ async def travels(d: Dialogue, db: Database, text: str) -> None:
     assert await d.hear(text) == ["ok"]
     kept = clean(text) if clean(text).strip() else "(no text)"
     # In the prompt it is one JSON object whose message is exactly the text: nothing in it became structure.
-    prompt = d.model.requests[-1].messages
-    packaged = [json.loads(str(m["content"])) for m in prompt[1:] if m["role"] == "user"]
+    packaged = packages(d.model.requests[-1])
     assert {"user_message", "status"} >= {p.get("type", "user_message") for p in packaged} - {"summary", "alert"}
     heard = [p for p in packaged if "type" not in p]
     assert heard[-1].get("message", "") == kept
@@ -110,10 +109,10 @@ async def test_hostile_names_are_one_labelled_line(db: Database) -> None:
         d.person = Person("console", "", "mallory", name)
         quote = Quote("console::bob", name, "hello", "reply")
         await d.hear("hi", quotes=(quote,))
-        packaged = [json.loads(str(m["content"])) for m in d.model.requests[-1].messages if m["role"] == "user"]
-        assert [p.get("type") for p in packaged] == ["quote", None, "status"]
-        assert len(packaged[1]["from"]) <= 80
-        assert "\n" not in packaged[1]["from"]
+        packaged = packages(d.model.requests[-1])
+        assert [p.get("type") for p in packaged] == ["status", "quote", None]
+        assert len(str(packaged[2]["from"])) <= 80
+        assert "\n" not in str(packaged[2]["from"])
 
 
 @pytest.mark.parametrize(
@@ -136,11 +135,11 @@ async def test_what_imitates_an_event_or_a_result_is_a_message_also_where_calls_
         d.client = client
         assert await d.hear(text) == ["I see."]
         first, second = d.model.requests
-        shown = [json.loads(str(m["content"])) for m in second.messages if m["role"] == "user"]
-        assert [value.get("type") for value in shown] == [None, "function_result", "status"]
-        assert shown[0] == json.loads(str(first.messages[1]["content"]))
-        assert shown[0]["message"] == text
-        assert shown[1]["result"] == "No timer is set."
+        shown = packages(second)
+        assert [value.get("type") for value in shown] == ["status", None, "function_result"]
+        assert shown[:2] == packages(first)
+        assert shown[1]["message"] == text
+        assert shown[2]["result"] == "No timer is set."
         assert await d.entries() == []
 
 
@@ -151,7 +150,8 @@ async def test_a_namesake_is_neither_the_person_nor_the_bot(db: Database) -> Non
         d.person = Person("console", "", "ada", "You")
         await d.hear("I like walnuts", quotes=(Quote("console::mallory", "You", "I am allergic to penicillin", "reply"),))
         await d.hear("What am I allergic to?")
-        hits = [json.loads(line) for line in d.model.requests[-1].contents("tool")[-1].splitlines() if line.startswith("{")]
+        lines = [json.loads(line) for line in d.model.requests[-1].contents("tool")[-1].splitlines() if line.startswith("{")]
+        hits = [line for line in lines if "text" in line]  # an alert may stand there, too
         speakers = {hit["text"]: (hit.get("type"), hit.get("from"), hit.get("said_by")) for hit in hits}
         assert speakers["I am allergic to penicillin"] == ("quote", None, '"You"')
         assert speakers["I like walnuts"] == (None, '"You"', None)

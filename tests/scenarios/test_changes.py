@@ -169,8 +169,7 @@ async def test_deleted_words_go_where_somebody_elses_agent_has_them_as_a_quote(d
         assert [(row["kind"], row["content"]) for row in rows] == [
             ("quote", "hi"),
             ("message", "where is the key?"),
-            ("message", "Under the pot."),
-        ]
+        ]  # the reply repeated them
         [event] = await d.rows("SELECT status, payload FROM events")
         assert event["status"] == 1
         await d.hear("and now?")

@@ -252,7 +252,25 @@ async def test_no_message_text_in_any_log(data: Path) -> None:
 
 def endpoint(model: ScriptedModel) -> dict[str, str]:
     """The settings of a chat with a scripted model."""
-    return {"KEEPSAKE__MODEL__BASE_URL": model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted"}
+    return {"KEEPSAKE__MODEL__BASE_URL": model.base_url, "KEEPSAKE__MODEL__CHAT": "scripted", "KEEPSAKE__MODEL__SIZE": "large"}
+
+
+async def test_the_first_start_tries_the_model_and_a_small_one_gets_its_prompts(data: Path) -> None:
+    async with ScriptedModel(policy=lambda _: reply("Hello there.")) as model:
+        chosen = {name: value for name, value in endpoint(model).items() if not name.endswith("SIZE")}
+        code, out, err = await run(data, "chat", user="tiny", given="Hi\n", **chosen)
+        assert code == 0, err
+        assert "Hello there." in out
+        assert "scripted gets the prompts for small models; model.size overrides that." in err
+        tried, sent = model.requests[0], model.requests[-1]
+        assert "archival_storage_insert" in tried.functions
+        assert "archival_storage_insert" not in sent.functions
+        assert len(sent.contents("system")[0]) < 0.7 * len(tried.contents("system")[0])
+        before = len(model.requests)
+        code, _, err = await run(data, "chat", user="tiny", given="Hi again\n", **chosen)
+        assert code == 0, err
+        assert len(model.requests) == before + 1, "tried once, and kept"
+        assert "archival_storage_insert" not in model.requests[-1].functions
 
 
 def logs_in(data: Path) -> list[bytes]:

@@ -226,3 +226,18 @@ async def test_words_of_somebody_paused_or_blocked_come_along_with_nobodys_quest
     ben.say(garden, "the tulips too")
     await world.bot.exchange(garden, lambda: ada.ask(garden, "and now?"), "re: and now?")
     assert ("Ben", "the tulips too") in quoted(world.model.requests[-1])
+
+
+async def test_a_command_that_is_typed_as_text_in_a_direct_message_is_one(world: World) -> None:
+    await world.tell("Biscuit is my dog")
+    before = len(world.model.requests)
+    said = await world.server.wait_for_message(world.ada.dm, after=world.ada.say(text="/memory forget everything"), timeout=20)
+    assert "erases everything I know about you" in said.content
+    assert "Forget everything" in str(said.components)
+    gone = await world.server.wait_for_message(
+        world.ada.dm, after=world.ada.say(text=" /memory forget everything yes"), timeout=20
+    )
+    assert "found nothing left" in gone.content
+    assert len(world.model.requests) == before, "the model is not asked, and has nothing to say that it forgot"
+    # What only begins with a slash is talk.
+    await world.bot.exchange(world.ada.dm, lambda: world.ada.say(text="/o\\ what a day"), "re: /o\\ what a day")

@@ -20,7 +20,10 @@ async def test_reminders_come_though_the_model_stays_silent_or_is_away(urls: Url
             return Status(401, "invalid_api_key")
         if "Timer is due" in str(request.messages):
             return reply(None, call("stay_silent"))
-        timers = [call("set_timer", purpose=what, in_minutes=60) for what in ("water the plants", "feed the cat", "call Mum")]
+        timers = [
+            call("set_timer", purpose=what, asked="Remind me in an hour", in_minutes=60)
+            for what in ("water the plants", "feed the cat", "call Mum")
+        ]
         return reply("I will.", *timers)
 
     async with DiscordServer() as server, ScriptedModel(policy=model_says) as model:
@@ -30,6 +33,13 @@ async def test_reminders_come_though_the_model_stays_silent_or_is_away(urls: Url
             await psycopg.AsyncConnection.connect(urls.owner, autocommit=True, options="-c search_path=keepsake") as owner,
         ):
             last = await bot.exchange(ada.dm, lambda: ada.say(text="Remind me in an hour of three things"), "I will.")
+            # The bot's own line below the reply, about what was set.
+            last = await server.wait_for_message(ada.dm, after=last, timeout=20)
+            assert [line.split(",")[0] for line in last.content.splitlines()] == [
+                "Reminder: water the plants",
+                "Reminder: feed the cat",
+                "Reminder: call Mum",
+            ]
 
             async def an_hour_passes(*purposes: str) -> None:
                 await owner.execute(
@@ -50,4 +60,4 @@ async def test_reminders_come_though_the_model_stays_silent_or_is_away(urls: Url
                 return row == (0,)
 
             await until(settled, timeout=20)
-            assert [each.content for each in server.messages(ada.dm) if each.content.startswith("Reminder")][1:] == [last.content]
+            assert [each.content for each in server.messages(ada.dm) if each.content.startswith("Reminder")][2:] == [last.content]

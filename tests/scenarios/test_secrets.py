@@ -55,6 +55,7 @@ async def test_nothing_said_and_no_secret_is_anywhere_but_in_the_tables(data: Pa
         settings = {
             "KEEPSAKE__MODEL__BASE_URL": model.base_url,
             "KEEPSAKE__MODEL__CHAT": "scripted",
+            "KEEPSAKE__MODEL__SIZE": "large",
             "KEEPSAKE__MODEL__API_KEY_ENV": "CANARY_KEY",
             "CANARY_KEY": KEY,
             "KEEPSAKE__LOG__LEVEL": "debug",

@@ -37,6 +37,7 @@ async def bot_with(model: ScriptedModel, urls: Urls, cluster: Servers, folder: P
         "KEEPSAKE__REDIS__URL": cluster.redis_url,
         "KEEPSAKE__MODEL__BASE_URL": model.base_url,
         "KEEPSAKE__MODEL__CHAT": "scripted",
+        "KEEPSAKE__MODEL__SIZE": "large",
     }
     async with (
         await psycopg.AsyncConnection.connect(

@@ -135,10 +135,13 @@ class Gate:
 
 class Growing:
     """Streams `step` in pieces of a few characters, but goes no further than `shown` characters until `release`; with `cut` the
-    connection ends there. `reached` tells that it got that far. For a request that asks for no stream it is a plain answer."""
+    connection ends there, with `failed` the endpoint says so in a chunk, as OpenRouter does under status 200. `pace`: seconds before
+    each piece. `reached` tells that it got that far. For a request that asks for no stream it is a plain answer."""
 
-    def __init__(self, step: Answer, *, shown: int | None = None, cut: bool = False) -> None:
-        self.step, self.shown, self.cut = step, shown, cut
+    def __init__(
+        self, step: Answer, *, shown: int | None = None, cut: bool = False, failed: Json | None = None, pace: float = 0.0
+    ) -> None:
+        self.step, self.shown, self.cut, self.failed, self.pace = step, shown, cut, failed, pace
         self.reached = asyncio.Event()
         self._open = asyncio.Event()
 
@@ -186,8 +189,27 @@ def unused_port() -> int:
         return int(listener.getsockname()[1])
 
 
+class Habits:
+    """How an endpoint behaves around its model; this one takes everything and adds nothing (`tests.servers.vendors` has others)."""
+
+    def refusal(self, body: Json) -> Status | None:
+        """Why a request is refused before the model sees it."""
+
+    def dressed(self, body: Json) -> Json:
+        """A completion with what the endpoint adds to it."""
+        return body
+
+    def deltas(self, message: Json) -> Iterator[Json]:
+        """A message in pieces, as endpoints stream it: the text, then each call's name, then its arguments."""
+        return _deltas(message)
+
+    def usage_in_stream(self, body: Json) -> bool:
+        """Whether a stream ends with the usage."""
+        return bool(body.get("stream_options"))
+
+
 class ScriptedModel:
-    """The server. `requests` holds every chat request, `embedded` every text of an embedding request."""
+    """The server. `requests` holds every chat request, `embedded` every text of an embedding request, `refused` every refusal's words."""
 
     def __init__(
         self,
@@ -198,8 +220,12 @@ class ScriptedModel:
         policy: Callable[[Request], Step | Awaitable[Step]] | None = None,
         embed: Callable[[str], Sequence[float]] | None = None,
         models: Status | None = None,
+        root: bool = False,
         latency: float = 0.0,
+        habits: Habits | None = None,
     ) -> None:
+        self._habits = habits or Habits()
+        self.refused: list[str] = []
         self.requests: list[Request] = []
         self.embedded: list[str] = []
         self.failures: list[str] = []
@@ -212,6 +238,7 @@ class ScriptedModel:
         self._policy = policy
         self._embed = embed or _vector
         self._listing = models
+        self._root = root
         self._arrived = asyncio.Condition()
         self._resets_before = 0
         self._runner: web.AppRunner | None = None
@@ -233,6 +260,8 @@ class ScriptedModel:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._chat)
+        if self._root:  # as LM Studio, which answers anything anywhere
+            app.router.add_post("/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._models)
         # Cancelled with its client, so that `in_flight` is true also when somebody hung up.
@@ -276,6 +305,9 @@ class ScriptedModel:
             self.requests.append(request)
             async with self._arrived:
                 self._arrived.notify_all()
+            if refusal := self._habits.refusal(request.body):
+                self.refused.append(refusal.message)
+                return _error(refusal)
             if self.latency:
                 await asyncio.sleep(self.latency)
             return await self._play(await self._step(request), request, http)
@@ -305,11 +337,11 @@ class ScriptedModel:
     async def _play(self, step: Step, request: Request, http: web.Request) -> web.StreamResponse:
         match step:
             case Answer() if request.body.get("stream"):
-                return await _streamed(Growing(step), request, http)
+                return await self._streamed(Growing(step), request, http)
             case Answer():
-                return web.json_response(completion(step, request))
+                return web.json_response(self._habits.dressed(completion(step, request)))
             case Growing() if request.body.get("stream"):
-                return await _streamed(step, request, http)
+                return await self._streamed(step, request, http)
             case Growing():
                 return await self._play(step.step, request, http)
             case Status():
@@ -328,6 +360,43 @@ class ScriptedModel:
             case Delay():
                 await asyncio.sleep(step.seconds)
                 return await self._play(step.step, request, http)
+
+    async def _streamed(self, growing: Growing, request: Request, http: web.Request) -> web.StreamResponse:
+        body = self._habits.dressed(completion(growing.step, request))
+        choice = cast(list[Json], body["choices"])[0]
+        message = cast(Json, choice["message"])
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(http)
+
+        async def send(**fields: object) -> None:
+            chunk = {**{name: body[name] for name in ("id", "model", "created")}, "object": "chat.completion.chunk", **fields}
+            await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+
+        sent = 0
+        for delta in self._habits.deltas(message):
+            if growing.shown is not None and sent >= growing.shown and not growing._open.is_set():
+                if growing.cut:
+                    growing.reached.set()
+                    assert http.transport is not None
+                    http.transport.close()
+                    return response
+                if growing.failed is not None:
+                    await send(
+                        choices=[{"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": growing.failed}]
+                    )
+                    await response.write(b"data: [DONE]\n\n")
+                    return response
+                await growing.passed()
+            if growing.pace:
+                await response.write(b": PROCESSING\n\n")
+                await asyncio.sleep(growing.pace)
+            await send(choices=[{"index": 0, "delta": delta, "finish_reason": None}])
+            sent += PIECE
+        await send(choices=[{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
+        if self._habits.usage_in_stream(request.body):
+            await send(choices=[], usage=body["usage"])
+        await response.write(b"data: [DONE]\n\n")
+        return response
 
     def _reset(self, http: web.Request) -> web.StreamResponse:
         assert http.transport is not None
@@ -360,47 +429,32 @@ def completion(answer: Answer, request: Request) -> Json:
     }
 
 
-async def _streamed(growing: Growing, request: Request, http: web.Request) -> web.StreamResponse:
-    body = completion(growing.step, request)
-    choice = cast(list[Json], body["choices"])[0]
-    message = cast(Json, choice["message"])
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(http)
-
-    async def send(**fields: object) -> None:
-        chunk = {**{name: body[name] for name in ("id", "model", "created")}, "object": "chat.completion.chunk", **fields}
-        await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
-
-    sent = 0
-    for delta in _deltas(message):
-        if growing.shown is not None and sent >= growing.shown and not growing._open.is_set():
-            if growing.cut:
-                growing.reached.set()
-                assert http.transport is not None
-                http.transport.close()
-                return response
-            await growing.passed()
-        await send(choices=[{"index": 0, "delta": delta, "finish_reason": None}])
-        sent += PIECE
-    await send(choices=[{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
-    if request.body.get("stream_options"):
-        await send(choices=[], usage=body["usage"])
-    await response.write(b"data: [DONE]\n\n")
-    return response
-
-
 def _deltas(message: Json) -> Iterator[Json]:
-    """A message in pieces, as endpoints stream it: the text, then each call's name, then its arguments."""
-    text = message.get("content")
-    if isinstance(text, str):
-        for start in range(0, len(text), PIECE):
-            yield {"content": text[start : start + PIECE]}
+    """A message in pieces, as endpoints stream it: thoughts and text, then each call's name, then its arguments."""
+    for name in ("reasoning_content", "content", "refusal"):
+        text = message.get(name)
+        if isinstance(text, str):
+            for start in range(0, len(text), PIECE):
+                yield {name: text[start : start + PIECE]}
+    if isinstance(message.get("content"), list):
+        yield from ({"content": [part]} for part in cast(list[Json], message["content"]))
+    if message.get("tool_calls") and not _wellformed(message["tool_calls"]):
+        yield {"tool_calls": message["tool_calls"]}
+        return
     for index, one in enumerate(cast(list[dict[str, Json]], message.get("tool_calls") or [])):
         function = {"name": one["function"]["name"], "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": one["id"], "type": "function", "function": function}]}
         raw = str(one["function"]["arguments"])
         for start in range(0, len(raw), PIECE):
             yield {"tool_calls": [{"index": index, "function": {"arguments": raw[start : start + PIECE]}}]}
+
+
+def _wellformed(calls: object) -> bool:
+    """Whether calls can be streamed in pieces."""
+    return isinstance(calls, list) and all(
+        isinstance(one, dict) and isinstance(one.get("function"), dict) and isinstance(one["function"].get("arguments"), str)
+        for one in calls
+    )
 
 
 def _error(step: Status) -> web.Response:

@@ -1,26 +1,31 @@
 -- Erasing a person, the proof of it, and doing it again after a restored backup.
 
--- Removes a person: every row of their agents (all personal tables hang on these by cascade), what other agents hold of their quoted words, the
--- queue's jobs; and keeps keyed hashes of their event keys for a week, and of their accounts, so that a restored backup has it done again.
--- Returns counts by table, and the other agents that it touched.
+-- A whole person: own rows by cascade, which is quicker than any walk, and what others hold of them by the walk.
 CREATE FUNCTION erase_agent(p_agent bigint, p_actor text, p_hash_key bytea, p_now timestamptz) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE counts jsonb := '{}'; each record; n bigint; mine bigint[]; authors text[]; homes bigint[]; others bigint[];
+DECLARE counts jsonb := '{}'; each record; n bigint; mine bigint[]; authors text[]; homes bigint[]; others bigint[]; origins text[];
 BEGIN
   -- One at a time: two people who quote each other would wait for each other.
   PERFORM pg_advisory_xact_lock(hashtext('keepsake.erasure'));
   mine := ARRAY(SELECT p_agent UNION SELECT agent_id FROM identities WHERE merged_into = p_agent);
   PERFORM 1 FROM agents WHERE id = ANY (mine) ORDER BY id FOR UPDATE;
-  authors := authors_of(p_agent);
+  authors := ARRAY(SELECT platform || ':' || realm || ':' || user_id FROM identities WHERE agent_id = ANY (mine) OR merged_into = ANY (mine));
   homes := ARRAY(SELECT id FROM places p WHERE owner_id = ANY (mine) AND NOT EXISTS (
     SELECT 1 FROM conversations c WHERE c.place_id = p.id AND NOT c.agent_id = ANY (mine)));
+  -- What was said to them in a place where others are; a direct message is quoted nowhere.
+  origins := ARRAY(SELECT o.channel || '/' || o.platform_id FROM outbox o JOIN places p ON p.id = o.place_id
+    WHERE o.agent_id = ANY (mine) AND o.platform_id IS NOT NULL AND p.kind <> 'direct');
   INSERT INTO erased_events (hash, until)
     SELECT sha256(p_hash_key || convert_to(source || E'\x1f' || idem, 'UTF8')), p_now + interval '7 days'
     FROM events WHERE agent_id = ANY (mine) ON CONFLICT DO NOTHING;
   INSERT INTO erased_people (hash, at)
     SELECT person_hash(p_hash_key, platform, realm, user_id), clock_timestamp() FROM identities WHERE agent_id = ANY (mine) OR merged_into = ANY (mine)
     ON CONFLICT (hash) DO UPDATE SET at = excluded.at;
-  counts := counts || jsonb_build_object('jobs', drop_wakes(mine));
+  -- Procrastinate's own triggers name its tables without their schema.
+  PERFORM set_config('search_path', 'keepsake, procrastinate, public, pg_temp', true);
+  DELETE FROM procrastinate.procrastinate_jobs WHERE status = 'todo' AND lock = ANY (ARRAY(SELECT 'agent:' || unnest(mine)));
+  GET DIAGNOSTICS n = ROW_COUNT;
+  counts := counts || jsonb_build_object('jobs', n);
   FOR each IN SELECT * FROM personal_columns() LOOP
     EXECUTE format('DELETE FROM %I WHERE %I = ANY ($1)', each.t, each.c) USING mine;
     GET DIAGNOSTICS n = ROW_COUNT;
@@ -32,7 +37,8 @@ BEGIN
   counts := counts || jsonb_build_object('places', n);
   DELETE FROM agents WHERE id = ANY (mine);
   -- Last, as it holds up others.
-  SELECT f.total, f.touched INTO n, others FROM forget_author(authors, mine) f;
+  n := quoted_rows(authors);
+  others := forget_quoted(origins, authors, mine);
   counts := counts || jsonb_build_object('quotes', n);
   INSERT INTO erasures (at, actor, counts) VALUES (p_now, p_actor, counts);
   -- The other agents whose cached state held any of it, for the caller alone.
@@ -64,22 +70,22 @@ CREATE FUNCTION authors_of(p_agent bigint) RETURNS text[] LANGUAGE sql SECURITY 
 $$;
 
 -- What is left of an agent anywhere, and of its person's words in anybody's rows: the proof after an erasure. All zero, or the erasure failed.
--- It asks no eraser where it looked: every column called author_id and every JSON column of every table is searched for the names. A job that
--- runs ends by itself, as there is nothing left to claim, and is not counted.
+-- It asks no eraser where it looked: every column called author_id or said_to and every JSON column of every table is searched for the names.
+-- A job that runs ends by itself, as there is nothing left to claim, and is not counted.
 CREATE FUNCTION residue(p_agent bigint, p_authors text[] DEFAULT '{}') RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER STABLE AS $$
 DECLARE counts jsonb := '{}'; each record; n bigint; named CONSTANT text[] := ARRAY(SELECT to_jsonb(a)::text FROM unnest(p_authors) a);
 BEGIN
   FOR each IN SELECT r.relname::text AS t, a.attname::text AS c,
-      CASE WHEN a.attname = 'author_id' THEN '%I = ANY ($2)'
+      CASE WHEN a.attname IN ('author_id', 'said_to') THEN '%1$I <> '''' AND %1$I = ANY ($2)'
         WHEN a.atttypid IN ('json'::regtype, 'jsonb'::regtype) THEN 'EXISTS (SELECT 1 FROM unnest($3) name WHERE position(name IN %I::text) > 0)'
         ELSE '%I = $1' END AS found
     FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
     WHERE r.relnamespace = 'keepsake'::regnamespace AND r.relkind IN ('r', 'p') AND NOT a.attisdropped AND a.attnum > 0
-      AND (a.attname IN ('agent_id', 'author_id') OR a.atttypid IN ('json'::regtype, 'jsonb'::regtype)
+      AND (a.attname IN ('agent_id', 'author_id', 'said_to') OR a.atttypid IN ('json'::regtype, 'jsonb'::regtype)
         OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = r.oid AND k.contype = 'f'
              AND k.confrelid = 'keepsake.agents'::regclass AND k.conkey = ARRAY[a.attnum])) ORDER BY 1, 2 LOOP
-    EXECUTE format('SELECT count(*) FROM %I WHERE ' || each.found, each.t, each.c) INTO n USING p_agent, p_authors, named;
+    EXECUTE format('SELECT count(*) FROM %I WHERE ', each.t) || format(each.found, each.c) INTO n USING p_agent, p_authors, named;
     counts := counts || jsonb_build_object(each.t, n + coalesce((counts->>each.t)::bigint, 0));
   END LOOP;
   SELECT count(*) INTO n FROM agents WHERE id = p_agent;

@@ -16,12 +16,8 @@ BEGIN
   RETURN made;
 END $$;
 
--- Takes the head of each channel of a platform that has something to send, at most p_limit; p_channels null: of all its channels. A head that
--- has been "sending" since before p_doubtful, or whose not_before a sender set when it did not learn the outcome, is taken again, to be looked
--- up before it is sent. Growing replies whose turn is over without them are finished as they are, with p_stopped behind.
--- The heads of all channels are read once, by the index of what is unsent, and the few that may go are looked up by their ids: the planner
--- would walk everything that was ever sent, row by row, and compare it with each head.
-CREATE FUNCTION claim_outbox(p_platform text, p_channels text[], p_limit integer, p_now timestamptz, p_doubtful timestamptz, p_stopped text DEFAULT '')
+CREATE FUNCTION claim_outbox(p_platform text, p_channels text[], p_limit integer, p_now timestamptz, p_doubtful timestamptz, p_stopped text DEFAULT '',
+  p_sender bigint DEFAULT NULL)
 RETURNS TABLE (outbox_id bigint, agent_id bigint, place_id bigint, doubtful boolean)
 LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
   WITH heads AS MATERIALIZED (
@@ -40,7 +36,7 @@ LANGUAGE sql SECURITY DEFINER SET enable_seqscan = off SET enable_hashjoin = off
       AND ((o.state = 'waiting' AND coalesce(o.not_before, p_now) <= p_now) OR o.state = 'streaming'
         OR (o.state = 'sending' AND (o.sending_since < p_doubtful OR o.not_before <= p_now)))
     FOR UPDATE OF o SKIP LOCKED)
-  UPDATE outbox o SET state = 'sending', sending_since = p_now, not_before = NULL, attempts = attempts + 1,
+  UPDATE outbox o SET state = 'sending', sending_since = p_now, sender = p_sender, not_before = NULL, attempts = attempts + 1,
       body = CASE taken.old_state WHEN 'streaming' THEN body || p_stopped ELSE body END
     FROM taken WHERE o.id = taken.id
   RETURNING o.id, o.agent_id, o.place_id, taken.old_state IN ('sending', 'streaming')
@@ -67,10 +63,19 @@ BEGIN
   IF o.id IS NULL OR here.kind = 'direct' THEN RETURN NULL; END IF;
   SELECT * INTO target FROM places WHERE id = direct_of(o.agent_id, o.place_id);
   IF target.id IS NULL THEN RETURN NULL; END IF;
-  INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
-    VALUES (o.agent_id, target.id, target.platform, target.external_id, o.turn_id, -1000 - o.step, o.part, p_note || o.body, p_now)
+  INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons)
+    VALUES (o.agent_id, target.id, target.platform, target.external_id, o.turn_id, -1000 - o.step, o.part, p_note || o.body, p_now, o.buttons)
     ON CONFLICT DO NOTHING RETURNING id INTO made;
   UPDATE timers SET place_id = target.id WHERE agent_id = o.agent_id AND place_id = o.place_id AND due_at IS NOT NULL;
   PERFORM pg_notify('keepsake_outbox', target.platform);
   RETURN made;
 END $$;
+
+-- What was being sent before p_looked by a process that is not among those that live is doubtful, and looked up at once.
+CREATE FUNCTION doubt_sending_but_of(p_living bigint[], p_looked timestamptz) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER AS $$
+  WITH left_behind AS (
+    UPDATE outbox SET not_before = p_looked
+    WHERE state = 'sending' AND not_before IS NULL AND sending_since < p_looked AND sender <> ALL (p_living) RETURNING 1)
+  SELECT count(*) FROM left_behind
+$$;

@@ -1,10 +1,12 @@
 -- What goes with time.
 
 -- Deletes of one kind what is older than a time, of at most p_agents people and p_rows rows of each, and skips people whose turn commits
--- right now. Returns whose, how many rows, and whether it may be seen in their prompt. Nothing returned: nothing is left to do.
+-- right now. Words go through the same door as everything that is forgotten: with their summaries, results, calls and log. What was made of a
+-- message has a time of its own and stays. Returns whose, how many rows, and whether it may be seen in their prompt. Nothing returned:
+-- nothing is left to do.
 CREATE FUNCTION retain(p_kind text, p_before timestamptz, p_agents integer, p_rows integer) RETURNS TABLE (agent_id bigint, removed bigint, seen boolean)
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE a bigint; t text; wanted text; target text;
+DECLARE a bigint; t text; wanted text; ids bigint[]; none CONSTANT bigint[] := '{}'; inside bigint[]; rare text[];
 BEGIN
   SELECT k.t, k.wanted, k.seen INTO t, wanted, seen FROM (VALUES
     ('messages', 'messages', 'created_at < $1 AND kind <> ''quote'' AND NOT passing', true),
@@ -23,6 +25,8 @@ BEGIN
     ('log', 'memory_log_content', 'log_id IN (SELECT l.id FROM memory_log l WHERE l.agent_id = r.agent_id AND l.at < $1)', false)
   ) k (kind, t, wanted, seen) WHERE k.kind = p_kind;
   IF t IS NULL THEN RAISE EXCEPTION 'no kind %', p_kind; END IF;
+  -- The end of a pause reaches into other people's agents, as every forgetting may: one at a time.
+  IF p_kind = 'passing' THEN PERFORM pg_advisory_xact_lock(hashtext('keepsake.erasure')); END IF;
   -- A turn that runs still needs its own.
   IF t = 'messages' THEN wanted := wanted || ' AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = r.turn_id AND turns.state = ''running'')'; END IF;
   FOR a IN EXECUTE format('SELECT a.id FROM agents a WHERE EXISTS (SELECT 1 FROM %I r WHERE r.agent_id = a.id AND %s) LIMIT $2', t, wanted)
@@ -35,22 +39,27 @@ BEGIN
       -- The message itself waits on.
       UPDATE events e SET payload = payload - 'quotes' WHERE e.agent_id = a AND e.created_at < p_before AND e.payload ? 'quotes';
       GET DIAGNOSTICS removed = ROW_COUNT;
+    ELSIF t IN ('messages', 'working_context', 'passages', 'timers', 'documents') THEN
+      EXECUTE format('SELECT ARRAY(SELECT r.id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3)', t, wanted) INTO ids USING p_before, a, p_rows;
+      -- The turns whose results, calls and thoughts show it: those that looked for it, those that stored it, and those that repeat it.
+      EXECUTE format($q$SELECT ARRAY(SELECT f.turn_id FROM fetched f WHERE f.agent_id = $2 AND %s
+          UNION SELECT r.turn_id FROM %I r WHERE r.id = ANY ($1) AND %s)$q$,
+        CASE t WHEN 'messages' THEN 'f.message_id = ANY ($1)' WHEN 'passages' THEN 'f.passage_id = ANY ($1)' ELSE 'false' END,
+        CASE t WHEN 'documents' THEN 'passages' ELSE t END,
+        CASE t WHEN 'documents' THEN 'false' WHEN 'messages' THEN 'r.turn_id IS NOT NULL AND NOT EXISTS (SELECT FROM messages o WHERE o.turn_id = r.turn_id'
+          ' AND o.id <> ALL ($1) AND o.kind IN (''message'', ''event'') AND o.role = ''user'')' ELSE 'r.turn_id IS NOT NULL' END)
+        INTO inside USING ids, a;
+      rare := CASE WHEN p_kind LIKE 'quotes%' THEN (SELECT r.rare FROM forget_reach(a, CASE t WHEN 'messages' THEN ids ELSE none END,
+        CASE t WHEN 'working_context' THEN ids ELSE none END, CASE t WHEN 'passages' THEN ids ELSE none END, none) r) ELSE '{}'::text[] END;
+      IF rare <> '{}' THEN
+        inside := inside || ARRAY(SELECT m.turn_id FROM messages m WHERE m.agent_id = a AND m.turn_id IS NOT NULL
+          AND (m.kind IN ('call', 'result', 'monologue') OR m.calls IS NOT NULL) AND has_rare(rare, m.content || ' ' || coalesce(words_of(m.calls), '')));
+      END IF;
+      PERFORM forget_rows(a, CASE t WHEN 'messages' THEN ids ELSE none END, CASE t WHEN 'working_context' THEN ids ELSE none END,
+        CASE t WHEN 'passages' THEN ids ELSE none END, CASE t WHEN 'timers' THEN ids ELSE none END, CASE t WHEN 'documents' THEN ids ELSE none END,
+        none, none, inside, '{}', NULL, false);
+      removed := cardinality(ids);
     ELSE
-      -- What others said is repeated in results, and in the calls that stored it.
-      IF p_kind = 'quotes' THEN
-        EXECUTE format('SELECT drop_repeated(ARRAY[$2], ARRAY(SELECT r.content FROM messages r WHERE r.agent_id = $2 AND %s LIMIT $3), ''{}'')', wanted)
-          USING p_before, a, p_rows;
-      ELSIF p_kind IN ('quotes_derived', 'quotes_stored') THEN
-        EXECUTE format('SELECT drop_repeated(ARRAY[$2], ''{}'', ARRAY(SELECT r.turn_id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3))', t, wanted)
-          USING p_before, a, p_rows;
-      END IF;
-      -- The log repeats what it is about; that it was changed stays.
-      target := (jsonb_build_object('messages', 'message', 'working_context', 'working_context', 'passages', 'passage', 'timers', 'timer'))->>t;
-      IF target IS NOT NULL THEN
-        EXECUTE format('DELETE FROM memory_log_content k USING memory_log l WHERE l.id = k.log_id AND l.agent_id = $2 AND l.target = $4 '
-          'AND l.target_id = ANY (ARRAY(SELECT r.id FROM %I r WHERE r.agent_id = $2 AND %s LIMIT $3))', t, wanted)
-          USING p_before, a, p_rows, target;
-      END IF;
       EXECUTE format('DELETE FROM %1$I WHERE ctid = ANY (ARRAY(SELECT r.ctid FROM %1$I r WHERE r.agent_id = $2 AND %2$s LIMIT $3))', t, wanted)
         USING p_before, a, p_rows;
       GET DIAGNOSTICS removed = ROW_COUNT;
@@ -65,22 +74,22 @@ END $$;
 -- Returns how many messages.
 CREATE FUNCTION drop_passing(p_agent bigint, p_before timestamptz) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE n bigint;
+DECLARE passed bigint[]; r record;
 BEGIN
-  UPDATE outbox SET body = '' WHERE agent_id = p_agent AND state IN ('sent', 'failed', 'withdrawn') AND turn_id IN (
-    SELECT turn_id FROM messages WHERE agent_id = p_agent AND passing AND created_at < p_before);
-  UPDATE events SET status = 3 WHERE agent_id = p_agent AND status = 2 AND id IN (
-    SELECT event_id FROM messages WHERE agent_id = p_agent AND passing AND created_at < p_before);
-  DELETE FROM messages WHERE agent_id = p_agent AND passing AND created_at < p_before
-    AND (turn_id IS NULL OR turn_id NOT IN (SELECT id FROM turns WHERE agent_id = p_agent AND state = 'running'));
-  GET DIAGNOSTICS n = ROW_COUNT;
-  RETURN n;
+  passed := ARRAY(SELECT id FROM messages WHERE agent_id = p_agent AND passing AND created_at < p_before
+    AND (turn_id IS NULL OR turn_id NOT IN (SELECT id FROM turns WHERE agent_id = p_agent AND state = 'running')));
+  IF passed <> '{}' THEN
+    SELECT * INTO r FROM forget_reach(p_agent, passed, '{}', '{}', '{}');
+    PERFORM forget_rows(p_agent, r.messages, r.entries, r.passages, r.timers, '{}', '{}', r.turns, r.made_in, r.rare, p_unsent => false);
+  END IF;
+  RETURN cardinality(passed);
 END $$;
 
--- Erasures are remembered as long as a backup may bring somebody back.
+-- Erasures and decisions are remembered as long as a backup may bring somebody or something back.
 CREATE FUNCTION retain_erasures(p_before timestamptz) RETURNS bigint
 LANGUAGE sql SECURITY DEFINER AS $$
-  WITH gone AS (DELETE FROM erased_people WHERE at < p_before RETURNING 1) SELECT count(*) FROM gone
+  WITH old AS (DELETE FROM decisions WHERE at < p_before RETURNING 1), gone AS (DELETE FROM erased_people WHERE at < p_before RETURNING 1)
+  SELECT (SELECT count(*) FROM old) + (SELECT count(*) FROM gone)
 $$;
 
 -- Notes that the app was removed from a workspace, or that it is back.
@@ -95,7 +104,7 @@ BEGIN
   END IF;
 END $$;
 
--- Erases what came from workspaces that were left before a time: every row of their places, of at most p_agents people. Returns whose.
+-- Forgets what came from workspaces that were left before a time, and what was made of it elsewhere, of at most p_agents people. Returns whose.
 CREATE FUNCTION retain_workspaces(p_before timestamptz, p_agents integer) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE a bigint; here bigint[]; t text;
@@ -108,8 +117,15 @@ BEGIN
     PERFORM 1 FROM agents WHERE id = a FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND;
     here := ARRAY(SELECT p.id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) WHERE w.left_at < p_before AND p.kind <> 'direct');
-    FOR t IN SELECT * FROM tables_with(ARRAY['agent_id', 'place_id']) r
-             ORDER BY array_position(ARRAY['messages', 'events', 'outbox', 'turns', 'conversations']::text[], r) NULLS FIRST LOOP
+    PERFORM forget(a, ARRAY(SELECT id FROM messages WHERE agent_id = a AND place_id = ANY (here)),
+      ARRAY(SELECT id FROM working_context WHERE agent_id = a AND place_id = ANY (here)),
+      ARRAY(SELECT id FROM passages WHERE agent_id = a AND place_id = ANY (here)), ARRAY(SELECT id FROM timers WHERE agent_id = a AND place_id = ANY (here)),
+      ARRAY(SELECT id FROM documents WHERE agent_id = a AND place_id = ANY (here)),
+      ARRAY(SELECT id FROM conversations WHERE agent_id = a AND place_id = ANY (here)), false);
+    -- The bookkeeping of those places goes as well.
+    FOR t IN SELECT r.relname FROM pg_attribute x JOIN pg_class r ON r.oid = x.attrelid JOIN pg_attribute y ON y.attrelid = r.oid AND y.attname = 'agent_id'
+             WHERE x.attname = 'place_id' AND r.relnamespace = 'keepsake'::regnamespace AND r.relkind = 'r'
+             ORDER BY array_position(ARRAY['messages', 'events', 'outbox', 'turns', 'conversations']::text[], r.relname::text) NULLS FIRST LOOP
       EXECUTE format('DELETE FROM %I WHERE agent_id = $1 AND place_id = ANY ($2)', t) USING a, here;
     END LOOP;
     UPDATE agents SET version = version + 1 WHERE id = a;

@@ -16,10 +16,10 @@ $$;
 -- How things stand with a person, for the decision whether to speak first at a place now. `p_turn` is the asking turn, which is no reason
 -- to be silent. `wrote` are the times of their latest messages, from which a natural hour is drawn.
 CREATE FUNCTION standing(p_agent bigint, p_place bigint, p_turn bigint) RETURNS TABLE (
-  openers text, zone text, quiet_from time, quiet_to time, daily_cap smallint, paused boolean, blocked boolean, reachable boolean,
+  openers text, promised text, zone text, quiet_from time, quiet_to time, daily_cap smallint, paused boolean, blocked boolean, reachable boolean,
   direct boolean, busy boolean, last_active timestamptz, crisis_at timestamptz, quiet_until timestamptz, spoken timestamptz[], wrote timestamptz[])
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
-  SELECT coalesce(s.openers, 'unasked'), coalesce(a.timezone, ''), s.quiet_from, s.quiet_to, s.daily_cap, a.paused,
+  SELECT coalesce(s.openers, 'unasked'), coalesce(s.promised, ''), coalesce(a.timezone, ''), s.quiet_from, s.quiet_to, s.daily_cap, a.paused,
     EXISTS (SELECT 1 FROM accounts_at(a.id, p.platform, p.realm) i WHERE blocked(i.platform, i.realm, i.user_id, p.workspace)),
     EXISTS (SELECT 1 FROM accounts_at(a.id, p.platform, p.realm) i WHERE i.unreachable_since IS NULL),
     p.kind = 'direct' AND p.owner_id IS NOT DISTINCT FROM a.id,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from adapters.base import Outgoing, Person, Quiets
+from adapters.base import Button, Outgoing, Person, Quiets
 from adapters.slack.adapter import SlackAdapter
 from adapters.slack.lines import Slash
 from adapters.slack.manifest import manifest
@@ -68,3 +69,24 @@ class TestSlack(AdapterContract):
             stage.server.faults.error("dnd.info", "internal_error")
             assert await adapter.quiet(person) is None
             assert await adapter.quiet(Person("slack", "T0NOBODY", "U1", "x")) is None
+
+    async def test_a_timed_message_notifies_its_person_alone_and_has_buttons(self) -> None:
+        async with on_slack(Recorder()) as stage:
+            assert isinstance(stage, SlackStage)
+            server, ada = stage.server, stage.ada
+            bob = server.person("Bob", ada.team)
+            channel = server.channel(ada.team, "general", ada, bob)
+            buttons = (Button("Later", "/reminders snooze t1 10"), Button("Done", "/reminders done t1", "good"))
+            author = f"slack:{ada.team.id}:{ada.id}"
+            text = f"Reminder: tell <@{bob.id}> and <!channel>"
+            one = Outgoing(7, channel.id, text, workspace=ada.team.id, mention=ada.id, buttons=buttons, made_for=author)
+            sent_as = await sent(stage.adapter, one)
+            [shown] = server.messages(channel, bot=True)
+            words = shown.blocks[0]["text"]
+            assert words.startswith(f"<@{ada.id}> Reminder: tell ")
+            assert f"<@{bob.id}>" not in words
+            assert "<!channel>" not in words
+            assert shown.text.startswith(f"<@{ada.id}> ")
+            values = [json.loads(element["value"]) for element in shown.blocks[1]["elements"]]
+            assert [(value["line"], value["for"]) for value in values] == [(button.line, author) for button in buttons]
+            assert await stage.adapter.find(one) == sent_as

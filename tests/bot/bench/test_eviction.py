@@ -23,7 +23,8 @@ async def test_a_conversation_is_told_whole_and_its_evidence_is_found(running: S
     assert told.over == 0
     turns = sum(1 for _ in exchanges(chat))
     assert sum(not sized.for_summary for sized in told.sized) == turns
-    assert sum(sized.for_summary for sized in told.sized) == told.flushes
+    summaries = sum(sized.for_summary for sized in told.sized)
+    assert told.flushes <= summaries <= 2 * told.flushes, "two where more leaves at once than one request holds"
     # The first question's evidence left the queue long ago and is found by one search; the second's is still there.
     assert told.in_queue == [0.0, 1.0]
     assert told.reached == [1.0, 1.0]

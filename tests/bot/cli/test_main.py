@@ -131,6 +131,15 @@ async def test_a_budget_that_is_too_small_names_the_least(data: Path) -> None:
     assert code == 0, err
 
 
+@pytest.mark.parametrize("size", ["small", "large"])
+async def test_a_budget_of_4000_is_enough_to_start_with(data: Path, size: str) -> None:
+    small = {"KEEPSAKE__CONTEXT__BUDGET": "4000", "KEEPSAKE__MODEL__SIZE": size}
+    given = "My dog is called Rex.\nWhat is my dog called?\n"
+    code, out, err = await run(data, "chat", user=f"narrow-{size}", given=given, **small)
+    assert code == 0, err
+    assert "As far as I know: Dog: called Rex." in out
+
+
 async def test_an_external_database_that_was_never_prepared(data: Path, urls: Urls) -> None:
     parts = urlsplit(urls.bot)
     missing = urlunsplit(parts._replace(path="/not_there"))
@@ -206,9 +215,20 @@ async def test_the_operators_day(data: Path) -> None:
 
     code, out, err = await run(data, "memory", "delete", "ada", given="n\n")
     assert code == 1
+    code, out, err = await run(data, "memory", "verify", "name is ada", "ottokar")
+    assert code == 1, "her words stand, as they should"
+    assert "1 in messages" in out
+    assert f"These words stand in {written}." in out
     code, out, err = await run(data, "memory", "delete", "ada", "--yes")
     assert code == 0, err
     assert "found nothing left" in out
+    assert f"Exports stay: {written}" in out
+    os.rename(written, data.parent / "ada.json")
+    os.unlink(written.replace(".json", ".md"))
+    written = str(data.parent / "ada.json")
+    code, out, err = await run(data, "memory", "verify", "name is ada", "--scrub")
+    assert (code, err.count("writing keepsake.messages again")) == (0, 1), err + out
+    assert "Scrubbed" in out
     assert "If you write" not in out, "said to the operator, who is somebody else"
     assert (await run(data, "users"))[1].strip() == "Nobody yet."
 

@@ -1,5 +1,6 @@
 """/memory correct, share and undo: every change can be taken back until it is erased."""
 
+from adapters.base import Quote
 from tests.bot.commands.conftest import Desk, Opener
 from tests.bot.dialogue import seen
 from tests.servers.model import call, reply
@@ -87,7 +88,7 @@ async def test_what_cannot_be_corrected(desk: Opener) -> None:
 
 async def test_a_timer_comes_back(desk: Opener) -> None:
     steps = (
-        reply("Set.", call("set_timer", purpose="water the roses", in_minutes=90)),
+        reply("Set.", call("set_timer", purpose="water the roses", asked="Remind me to water the roses", in_minutes=90)),
         reply("Gone.", call("cancel_timer", timer=1)),
     )
     async with desk(*steps) as one:
@@ -116,6 +117,35 @@ async def test_sharing_lets_a_channel_see_one_thing_and_no_other(desk: Opener) -
         assert "only where it came from" in (await one.follow(said, "Do not share")).text
         await group.hear("And now?")
         assert "Biscuit." not in one.talk.model.requests[-1].contents("system")[0]
+
+
+HORSE = "My horse is called Zephyrine and she is lame"
+
+
+async def test_nobody_shares_somebody_elses_words(desk: Opener) -> None:
+    """Neither the quote, nor what was noted of it with or without a name, nor the bot's answer that repeats it."""
+    store = reply(
+        "Ben says his horse is called Zephyrine and is lame.",
+        call("working_context_append", section="key_facts", content="Ben's horse is called Zephyrine and is lame."),
+        call("archival_storage_insert", content="Ben: my horse is called Zephyrine and she is lame."),
+    )
+    async with desk(store, DONE) as one:
+        room = one.talk.elsewhere("stable", "private")
+        await room.hear("What does he mean?", quotes=(Quote("console::ben", "Ben", HORSE, "context"),))
+        [quote, answer] = await one.talk.rows(
+            "SELECT id FROM messages WHERE content LIKE '%%Zephyrine%%' AND kind <> 'call' ORDER BY id"
+        )
+        [noted] = await one.talk.rows("SELECT id FROM working_context")
+        [stored] = await one.talk.rows("SELECT id FROM passages")
+        for number in (f"m{quote['id']}", f"m{answer['id']}", f"w{noted['id']}", f"a{stored['id']}"):
+            said = await one.type(f"/memory share {number}", room)
+            assert "somebody else's words (console::ben)" in said, number
+        lounge = one.talk.elsewhere("lounge", "public")
+        await lounge.hear("What about horses?")
+        assert "Zephyrine" not in seen(one.talk.model.requests[-1])
+        # What the person said themselves, in the same breath, is theirs to share.
+        [own] = await one.talk.rows("SELECT id FROM messages WHERE content = 'What does he mean?'")
+        assert "may now be used" in await one.type(f"/memory share m{own['id']}", room)
 
 
 async def test_a_correction_typed_in_private_stays_private(desk: Opener) -> None:

@@ -2,9 +2,10 @@
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
-from adapters.base import PlaceOf
+from adapters.base import Person, PlaceOf
 from bot.commands.context import ask
 from memory.db import Database
 from memory.export import EXPORTED, LEFT_OUT, PLACES, collect
@@ -96,3 +97,22 @@ async def test_an_export_in_a_channel_names_no_private_place(desk: Opener, db: D
         async with asking.open(asking.allowed("export")) as connection:
             tables = await collect(connection, partly=True)
         assert [row["name"] for row in tables["places"]] == ["lounge"]
+
+
+async def test_the_files_of_an_export_go_with_the_person(desk: Opener) -> None:
+    async with desk(reply("Noted."), reply("Noted.")) as one:
+        eve = replace(one.talk, person=Person("console", "", "a.da", "Eve"), place=PlaceOf("console", "", "", "eve", "direct"))
+        await one.talk.hear("My dog is called Biscuit.")
+        await eve.hear("I sail.")
+        for talk in (one.talk, eve):
+            await one.type("/memory export", talk)
+        folder = one.parts.data / "exports"
+        # Of a namesake: only what is in it says whose it is.
+        [theirs] = folder.glob("a.da-*.json")
+        namesake = theirs.rename(folder / theirs.name.replace("a.da", "ada").replace("-2026", "-2025"))
+        (folder / "notes.txt").write_text("the operator's own")
+        assert len(list(folder.glob("ada-2026*"))) == 2
+        assert "2 files of exports" in await one.type("/memory forget everything yes")
+        assert sorted(file.name for file in folder.iterdir()) == sorted(
+            [namesake.name, "notes.txt", theirs.with_suffix(".md").name]
+        )

@@ -13,7 +13,6 @@ from adapters.base import Incoming
 from bot import commands
 from bot.commands import changing, forgetting, pausing, settings
 from bot.engine import inbox
-from memory import forgetting as erasing
 from memory.db import Database
 from tests.bot.commands.conftest import KEY, Opener
 from tests.conftest import Urls
@@ -92,13 +91,26 @@ async def test_the_running_turn_sees_a_new_version(desk: Opener) -> None:
 
 async def test_a_timer(desk: Opener) -> None:
     async with desk(
-        reply(None, call("set_timer", request_heartbeat=True, purpose="water the roses", in_minutes=90)), DONE
+        reply(
+            None,
+            call(
+                "set_timer",
+                request_heartbeat=True,
+                purpose="water the roses",
+                asked="Remind me to water the roses",
+                in_minutes=90,
+            ),
+        ),
+        DONE,
     ) as one:
         await one.talk.hear("Remind me to water the roses in 90 minutes.")
         assert "water the roses" in await one.type("/memory view")
         [timer] = await one.talk.rows("SELECT id FROM timers")
         assert (await one.type(f"/memory forget t{timer['id']}")).startswith("The timer is gone.")
         assert await one.talk.rows("SELECT id FROM timers") == []
+        assert await one.talk.rows("SELECT id FROM outbox WHERE position('water the roses' IN body) > 0") == [], (
+            "the bot's line about it"
+        )
 
 
 async def test_what_is_not_there_or_not_clear_changes_nothing(desk: Opener) -> None:
@@ -151,7 +163,7 @@ async def test_a_message_takes_along_what_later_turns_repeated_of_it(desk: Opene
     """A later search showed it, an entry made of it was removed before, a timer was set in its turn."""
     secret = f"My dog is called {WORD}."
     entry = call("working_context_append", section="key_facts", content=f"Dog: {WORD}.", reason=f"said {WORD}")
-    timer = call("set_timer", purpose=f"feed {WORD}", in_minutes=60)
+    timer = call("set_timer", purpose=f"feed {WORD}", asked="My dog is called", in_minutes=60)
     found = call("recall_storage_search", query="dog")
     steps = (
         reply("Noted.", entry, timer),
@@ -260,12 +272,9 @@ async def test_what_may_have_come_of_it_is_listed(desk: Opener, urls: Urls) -> N
         assert await one.talk.entries() == []
 
 
-async def test_many_messages_take_along_the_workings_of_every_later_turn(
-    desk: Opener, urls: Urls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(erasing, "MANY", 1)
+async def test_a_place_takes_along_the_workings_of_later_turns_elsewhere(desk: Opener, urls: Urls) -> None:
     looked = reply(None, call("recall_storage_search", query="dog"))
-    kept = reply("Set.", call("set_timer", purpose="water the roses", in_minutes=600))
+    kept = reply("Set.", call("set_timer", purpose="water the roses", asked="Remind me of the roses", in_minutes=600))
     async with desk(DONE, DONE, looked, DONE, kept) as one:
         group = one.talk.elsewhere("lounge", "public")
         await group.hear(f"My dog is called {WORD}.")
@@ -278,7 +287,11 @@ async def test_many_messages_take_along_the_workings_of_every_later_turn(
 
 
 async def test_a_turn_that_only_looked_it_up_keeps_what_else_it_did(desk: Opener, urls: Urls) -> None:
-    looked = reply(None, call("recall_storage_search", query="dog"), call("set_timer", purpose="water the roses", in_minutes=600))
+    looked = reply(
+        None,
+        call("recall_storage_search", query="dog"),
+        call("set_timer", purpose="water the roses", asked="remind me of the roses", in_minutes=600),
+    )
     async with desk(reply("Ah."), looked, DONE) as one:
         await one.talk.hear("A dog!")
         await one.talk.hear("Which pet do I have? And remind me of the roses in ten hours.")
@@ -314,7 +327,7 @@ async def test_an_entry_leaves_the_reminder_of_its_turn_alone_and_a_message_does
     both = reply(
         "Noted.",
         call("working_context_append", section="profile", content=f"Has a dog called {WORD}."),
-        call("set_timer", purpose="water the roses", in_minutes=600),
+        call("set_timer", purpose="water the roses", asked="Remind me of the roses", in_minutes=600),
     )
     async with desk(both) as one:
         await one.talk.hear(f"My dog is called {WORD}. Remind me of the roses in ten hours.")

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from adapters.base import Quote
 from memory import importing
 from memory.db import Database, value
-from tests.bot.commands.conftest import Desk, Opener
+from tests.bot.commands.conftest import KEY, Desk, Opener
 from tests.bot.commands.test_exporting import read
 from tests.servers.model import call, reply
 
@@ -130,6 +131,52 @@ async def test_it_comes_in_only_where_nothing_is_kept_and_whole_or_not_at_all(de
             assert await value(connection, "SELECT count(*) FROM messages") == 0
 
 
+async def test_what_came_from_a_place_that_is_lost_stays_lost(desk: Opener, db: Database) -> None:
+    async with desk(DONE, DONE) as one:
+        group = one.talk.elsewhere("lounge", "public")
+        await group.hear("The ferry to Norderney leaves at nine.")
+        await one.talk.hear("Hello.")
+        async with db.bare() as connection:
+            await value(connection, "SELECT access_changed('console', '', 'ada', 'w', NULL, true, %s)", (one.talk.at,))
+        data = await exported(one)
+        await one.type("/memory forget everything yes")
+        agent, _ = await importing.load_for(db, "console", "", "ada", data)
+        async with db.agent(agent, everything=True) as connection:
+            lost = await (await connection.execute("SELECT lost_at FROM conversations ORDER BY id")).fetchall()
+        assert [row["lost_at"] for row in lost].count(None) == 1
+        one.talk.model.add(reply(None, call("recall_storage_search", query="ferry")), DONE)
+        await one.talk.hear("When does it leave?")
+        assert "ferry to Norderney" not in json.dumps(one.talk.model.requests[-1].messages)
+
+
+async def test_a_refused_file_makes_no_account(desk: Opener, db: Database) -> None:
+    async with desk(FACT) as one:
+        await one.talk.hear("My dog is called Biscuit.")
+        data = await exported(one)
+        await one.type("/memory forget everything yes")
+        for refused in ({}, {**data, "identities": [{"platform": "console", "realm": "", "user_id": "bob"}]}):
+            with pytest.raises(importing.NotImported):
+                await importing.load_for(db, "console", "", "ada", refused)
+        async with db.bare() as connection:
+            assert await value(connection, "SELECT known_agent('console', '', 'ada')") is None
+            # Nor does it end the week in which somebody erased is quoted nowhere.
+            quoted = "SELECT * FROM not_quoted(ARRAY['console::ada'], '', 'w', %s)"
+            assert await value(connection, quoted, (KEY,)) == "console::ada"
+
+
+async def test_an_import_shares_nobody_elses_words(desk: Opener, db: Database) -> None:
+    async with desk(DONE) as one:
+        quote = Quote("console::ben", "Ben", "My horse is called Zephyrine", "context")
+        await one.talk.hear("What does he mean?", quotes=(quote,))
+        data = await exported(one)
+        await one.type("/memory forget everything yes")
+        data["messages"] = [{**row, "shareable": True} for row in data["messages"]]
+        await importing.load_for(db, "console", "", "ada", data)
+        rows = await one.talk.rows("SELECT kind, shareable FROM messages ORDER BY id")
+        assert {row["shareable"] for row in rows if row["kind"] == "quote"} == {False}
+        assert {row["shareable"] for row in rows if row["kind"] == "message"} == {True}
+
+
 async def test_what_an_old_export_says_of_a_place_changes_nothing(desk: Opener, db: Database) -> None:
     """A channel that was public then and is private now stays private for everybody."""
     async with desk(DONE, DONE) as one:
@@ -148,7 +195,9 @@ async def test_what_an_old_export_says_of_a_place_changes_nothing(desk: Opener, 
 
 async def test_somebody_elses_export_does_not_come_in(desk: Opener, db: Database) -> None:
     """Bob's reminders would be said in Ada's direct message."""
-    async with desk(reply("Set.", call("set_timer", purpose="water the roses", in_minutes=600))) as one:
+    async with desk(
+        reply("Set.", call("set_timer", purpose="water the roses", asked="Remind me of the roses", in_minutes=600))
+    ) as one:
         await one.talk.hear("Remind me of the roses in ten hours.")
         data = await exported(one)
         async with db.bare() as connection:

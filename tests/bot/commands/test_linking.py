@@ -116,6 +116,26 @@ async def test_nothing_crosses_until_a_separate_yes(desk: Opener, db: Database) 
         assert "cello" not in seen(one.talk.model.requests[-1])
 
 
+async def test_ones_own_commands_say_which_account_something_came_from(desk: Opener) -> None:
+    async with both(desk) as (one, discord, slack):
+        code = code_in(await one.type("/link", discord))
+        asked = await one.press(f"/link {code}", slack)
+        assert "list both accounts' memory from then on, each under its name" in asked.text, "before the yes"
+        await one.follow(asked, "Yes, that is me", talk=slack)
+        await one.follow(await one.press("/link", discord), "Yes, that is me", talk=discord)
+        for line in ("/memory view", "/memory search cello dog", "/memory changes"):
+            said = await one.type(line, discord)
+            here, there = said.split(f"From the linked account, {SLACK.author_id} (Ada Lovelace)")
+            assert f"From this account, {DISCORD.author_id} (Ada)" in here, line
+            assert "dog" in here, line
+            assert "cello" not in here, line
+            assert "cello" in there, line
+            assert "dog" not in there, line
+        assert "These accounts are linked" in await one.type("/memory export", discord)
+        # The other way round it is the other way round.
+        assert "cello" in (await one.type("/memory view", slack)).split("From the linked account")[0]
+
+
 async def test_codes_are_single_use_short_lived_and_given_in_private(desk: Opener, db: Database) -> None:
     async with both(desk) as (one, discord, slack):
         lounge = replace(discord, place=PlaceOf("discord", "", "g", "lounge", "public"))
@@ -266,7 +286,9 @@ async def test_what_waits_on_either_side_is_woken(desk: Opener, db: Database) ->
 
 async def test_unlinking_parts_rows_by_where_they_came_from(desk: Opener, db: Database, urls: Urls) -> None:
     timer = reply(
-        "Set.", call("set_timer", purpose="tune the cello", in_minutes=600), call("recall_storage_search", query="cello")
+        "Set.",
+        call("set_timer", purpose="tune the cello", asked="Remind me to tune it", in_minutes=600),
+        call("recall_storage_search", query="cello"),
     )
     async with both(desk, timer, DONE, DONE, DONE) as (one, discord, slack):
         await slack.hear("Remind me to tune it.")
@@ -302,6 +324,7 @@ def test_every_table_is_parted_or_stays_for_a_reason(urls: Urls) -> None:
         "link_tries": "a rate limit",
         "spending": "the day's budget is not doubled",
         "speaking": "copied: both keep the wishes",
+        "decisions": "kept under every account's hash already",
         "rezoned": "a note to reckon timers anew",
     }
     with psycopg.connect(urls.owner) as connection:

@@ -78,3 +78,13 @@ async def test_what_no_database_holds_is_taken_out_of_a_line(desk: Opener) -> No
         for line in lines:
             for odd in ("\x00", "\ud800", "a\x00b"):
                 assert await one.type(line.format(odd))
+
+
+async def test_whoami_says_where_words_go_and_who_can_read_them(desk: Opener) -> None:
+    async with desk(hosts=("api.mistral.ai",), admins={"w": ["boss"]}) as one:
+        said = await one.type("/whoami")
+        assert "answered by api.mistral.ai" in said
+        assert "who can read them: whoever runs me (/admin who)" in said
+        assert "this workspace's admins, the people here" in await one.type("/whoami", one.talk.elsewhere("lounge", "public"))
+    async with desk() as one:
+        assert "answered by this machine" in await one.type("/whoami")

@@ -40,7 +40,7 @@ async def test_a_long_memory_turns_page_by_page_for_its_person(desk: Opener) -> 
     async with desk(*steps) as one:
         one.talk.place = PlaceOf("discord", "", "", "dm", "direct")
         for _ in steps:
-            await one.talk.hear("Keep this.")
+            await one.talk.hear("Keep this fact.")
         first = await one.press("/memory view")
         assert len(first.text) < 2000
         assert "Page 1 of 2." in first.text or "Page 1 of 3." in first.text

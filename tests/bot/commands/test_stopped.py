@@ -137,7 +137,7 @@ async def test_a_quote_leaves_a_dead_letter_after_its_time_and_the_question_stay
         removed = await retention.apply(
             one.parts.db, one.talk.cache, ages(RetentionSection(events=0)), one.talk.at + timedelta(days=31)
         )
-        assert removed["quotes_waiting"] == 1
+        assert removed["quotes"] == 1
         assert await everywhere(urls.owner, WORD) == []
         assert await deadletters.replay(one.parts.db, None) == 1
         await room.agent.turn(await room.claim(claim.agent))
@@ -161,7 +161,9 @@ async def test_a_quote_that_is_forgotten_leaves_the_dead_letter_that_it_came_wit
 async def test_a_reminder_that_fired_and_waits_for_the_model_goes_with_its_day(
     desk: Opener, db: Database, urls: Urls, day: str, begun: bool
 ) -> None:
-    setting = reply(None, call("set_timer", request_heartbeat=True, purpose=f"feed {WORD}", in_minutes=1440))
+    setting = reply(
+        None, call("set_timer", request_heartbeat=True, purpose=f"feed {WORD}", asked="Remind me of my dog", in_minutes=1440)
+    )
     async with desk(setting, DONE) as one:
         await one.talk.hear("Remind me of my dog tomorrow.")
         one.talk.clock[0] += timedelta(days=1)
@@ -173,6 +175,7 @@ async def test_a_reminder_that_fired_and_waits_for_the_model_goes_with_its_day(
             await turns.release(db, claim, "ModelAway")
         if day == "2026-12-01":  # what was said when it was set is forgotten apart
             await one.talk.rows("UPDATE timers SET purpose = '' RETURNING id")
+            await one.talk.rows("UPDATE outbox SET body = '' RETURNING id")
             await one.talk.rows("UPDATE messages SET calls = NULL WHERE calls IS NOT NULL RETURNING id")
             await one.talk.rows("DELETE FROM messages WHERE kind = 'result' RETURNING id")
             await one.talk.rows("DELETE FROM memory_log_content RETURNING log_id")

@@ -30,8 +30,10 @@ EXAMPLES = {
     "model.fallback_url": "http://127.0.0.1:8000/v1",
     "model.fallback_key_env": "SOME_KEY",
     "model.calls": "schema",
+    "model.size": "small",
     "model.timeout": "33",
     "model.temperature": "0.5",
+    "model.extra": '{"seed": 7}',
     "context.budget": "9000",
     "context.reply_reserve": "700",
     "context.warning": "0.6",
@@ -96,6 +98,7 @@ EXAMPLES = {
     "discord.join_channels": "55,66",
     "discord.login_events": "True",
     "discord.sharded": "True",
+    "discord.shards": "0-1/4",
     "discord.silence": "30",
     "discord.restart_cap": "5",
     "discord.api_base": "https://discord.example.org/api/v10",
@@ -226,6 +229,7 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         ("model: gpt\n", "model: must be a section", "Correct it"),
         ("model:\n  calls: maybe\n", "model.calls: must be 'auto', 'native' or 'schema'", "Correct it"),
         ("model:\n  base_url: localhost\n  chat: a\n", "model.base_url: must be an address", "http://"),
+        ("model:\n  chat: a\n  extra: {messages: []}\n", "model.extra: must not set messages", "Correct it"),
         ("model:\n  base_url: http://x/v1\n", "model.chat: is empty", "Name the chat model"),
         ("model:\n  api_key_env: MISSING\n  chat: a\n", "model.api_key_env", "MISSING is not set"),
         ("model:\n  api_key_env: sk-123/45\n  chat: a\n", "model.api_key_env", "never the key itself"),
@@ -246,7 +250,7 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         ("context:\n  warning: 1.5\n", "context.warning: must be less than or equal to 1", "Correct it"),
         ("context:\n  warning: .nan\n", "context.warning: must be", "Correct it"),
         ("context:\n  warning: 0.9\n  flush: 0.8\n", "context.warning: must be below context.flush", "Lower"),
-        ("context:\n  budget: 2000\n", "context.reply_reserve", "Lower it"),
+        ("context:\n  budget: 2000\n  reply_reserve: 1500\n", "context.reply_reserve", "Lower it"),
         ("turn:\n  passes: 0\n", "turn.passes: must be greater than or equal to 1", "Correct it"),
         ("turn:\n  passes: 1.5\n", "turn.passes: must be a whole number", "Correct it"),
         ("engine:\n  debounce: 9\n", "engine.debounce_cap", "Raise it"),
@@ -369,6 +373,7 @@ def test_an_empty_section_is_its_defaults(tmp_path: Path) -> None:
         ("character: kind\n", "persona.file: name: is missing"),
         ("name: A\ncharacter: b\nmood: c\n", "persona.file: mood: no such key"),
         ("name: A\ncharacter: b\nemergency:\n- when: x\n", "persona.file: emergency.0.say: is missing"),
+        ("name: A\ncharacter: b\nemergency:\n- {when: x, say: y}\n", "persona.file: emergency.0: names nothing by which"),
         ("name: A\ncharacter: b\nlanguages: English\n", "persona.file: languages: must be a list"),
     ],
 )
@@ -377,11 +382,23 @@ def test_a_wrong_persona_is_a_line_too(text: str, said: str, tmp_path: Path) -> 
     assert said in fault(tmp_path, "persona:\n  file: p.yaml\n")
 
 
+@pytest.mark.parametrize(
+    ("given", "reserve"),
+    [
+        ("budget: 4000", 500),
+        ("budget: '4000'", 500),
+        ("budget: 16000", 1500),
+        ("budget: 4000\n  reply_reserve: 800", 800),
+        ("warning: 0.6", 1500),
+    ],
+)
+def test_a_small_budget_keeps_an_eighth_for_the_answer(given: str, reserve: int, tmp_path: Path) -> None:
+    assert load(written(tmp_path, f"context:\n  {given}\n")).config.context.reply_reserve == reserve
+
+
 def test_the_persona_in_words(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(
-        "name: Nora\ncharacter: You are kind.\nlimits: [Never lie.]\nemergency: [{when: it burns, say: Run!}]\n"
+        "name: Nora\ncharacter: Kind.\nlimits: [Never lie.]\nemergency: [{when: it burns, words: [fire], say: Run!}]\n"
     )
     text = load(written(tmp_path, "persona:\n  file: p.yaml\n")).persona.text
-    assert "Your name is Nora." in text
-    assert "- Never lie." in text
-    assert "When it burns, say: Run!" in text
+    assert text == "Name: Nora\nKind.\nLimits:\n- Never lie.", "and no line for emergencies: models recite those"

@@ -1,10 +1,32 @@
-"""Ending tasks for good."""
+"""Loops that outlive errors, and ending tasks for good."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 
-from bot.engine.loops import ended
+import pytest
+
+from bot.engine.loops import ended, forever
+from tests.waiting import until
+
+
+@pytest.mark.parametrize(
+    ("lasts", "waits"),
+    [
+        pytest.param(0.0, ["0.1", "0.2", "0.3", "0.3"], id="a trouble that lasts is asked after less and less often"),
+        pytest.param(0.4, ["0.1", "0.1", "0.1", "0.1"], id="the next trouble is a new one, though the loop never returns"),
+    ],
+)
+async def test_the_wait_grows_within_one_trouble_only(lasts: float, waits: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    async def connected() -> None:
+        await asyncio.sleep(lasts)
+        raise ConnectionError
+
+    loop = asyncio.create_task(forever("listening", connected, every=0.0, first=0.1, cap=0.3))
+    await until(lambda: caplog.text.count("again in") >= len(waits), timeout=20)
+    loop.cancel()
+    assert re.findall(r"again in (\S+) s", caplog.text) == waits
 
 
 async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
 import pytest
 
 from adapters.base import TryLater, Undeliverable
+from bot.engine.events import Claim
 from tests.bot.engine.outage import Outage
 from tests.bot.engine.test_outbox import Platform, all_sent, answer, sender, sending
-from tests.bot.engine.world import NOW, QUICK, World
+from tests.bot.engine.world import NOW, QUICK, Turns, World, working
 from tests.conftest import Urls
 from tests.waiting import until
 
@@ -29,13 +32,12 @@ async def test_what_was_sent_is_written_down_as_soon_as_that_is_possible(engine:
 async def test_what_was_sent_is_not_looked_up_after_a_long_outage_either(
     engine: World, outage: Outage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "bot.engine.loops")
     for text in ("one", "two"):
         await answer(engine, text, "a")
     platform = Platform(when_shown={"one": outage.begin})
     async with sending(sender(engine, platform)):
         try:
-            await until(lambda: "settling outbox row" in caplog.text)
+            await until(lambda: "error connecting" in caplog.text)
             engine.at += timedelta(seconds=QUICK.doubtful_after + 1)
         finally:
             await outage.end()
@@ -85,3 +87,49 @@ async def test_a_look_whose_answer_was_lost_leaves_its_rows_doubtful_at_once(eng
     async with sending(sender(engine, platform)):
         await until(lambda: platform.shown)
     assert platform.calls == ["find a", "send a"]
+
+
+async def test_nobody_is_given_a_connection_that_broke_while_it_was_idle(engine: World, outage: Outage) -> None:
+    await asyncio.gather(*(engine.db.once("SELECT pg_sleep(0.1)") for _ in range(8)))
+    await outage.cut()
+    assert len(await asyncio.gather(*(engine.db.once("SELECT 1") for _ in range(8)))) == 8
+
+
+async def test_after_a_long_outage_the_database_is_used_as_soon_as_it_is_back(
+    engine: World, outage: Outage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Waits that double had the next attempt come as late again as the outage had lasted."""
+    asking = asyncio.ensure_future(engine.db.once("SELECT 1"))
+    await outage.begin()
+    asking.cancel()
+    asking = asyncio.ensure_future(engine.db.once("SELECT 1 AS one"))
+    try:
+        await until(lambda: caplog.text.count("error connecting") >= 20, timeout=40)
+    finally:
+        await outage.end()
+    async with asyncio.timeout(2.5):
+        assert await asking == [{"one": 1}]
+
+
+async def test_others_are_answered_after_an_outage_while_a_long_turn_goes_on(engine: World, outage: Outage) -> None:
+    """The worker used to end, and to begin again only when the turns that it was running had ended."""
+    thinking = asyncio.Event()
+
+    async def think(claim: Claim) -> None:
+        await thinking.wait()
+
+    turn = Turns(engine, [think])
+    engine.settings = replace(QUICK, shutdown_grace=600.0)
+    async with working(engine, turn):
+        try:
+            await engine.say("first")
+            await until(lambda: turn.seen)
+            await outage.begin()
+            await outage.end()
+            await engine.say_until_taken("from the same")
+            await engine.say("second", user="bob")
+            await until(lambda: len(turn.seen) == 2)
+        finally:
+            thinking.set()
+        await until(engine.at_rest)
+    assert turn.seen == [["first"], ["second"], ["from the same"]]

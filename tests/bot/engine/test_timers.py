@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.engine.timers import Every, Ticker, fire_due, next_due, rezone
+from bot.engine.timers import Look, Ticker, faulty, fire_due, rezone
+from bot.speaking.initiative import Initiative
+from memory.recurrence import following as next_due
 from tests.bot.engine.world import NOW, World
 from tests.bot.engine.world import place as world_place
 from tests.waiting import until
@@ -60,7 +62,7 @@ BERLIN, HOWE, NONE = "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata"
         ("2026-11-30 12:00", "UTC", None, "2026-11-30 12:00", None),
     ],
 )
-def test_next_due(wall: str, zone: str, every: Every | None, now: str, due: str | None) -> None:
+def test_next_due(wall: str, zone: str, every: str | None, now: str, due: str | None) -> None:
     found = next_due(datetime.fromisoformat(wall), zone, every, utc(now))
     assert found == (None if due is None else utc(due))
 
@@ -71,7 +73,7 @@ def test_next_due(wall: str, zone: str, every: Every | None, now: str, due: str 
     st.sampled_from(["day", "week", "month"]),
     st.datetimes(DAY("2020-01-01"), DAY("2034-01-01")),
 )
-def test_next_due_is_the_first_after_now(wall: datetime, zone: str, every: Every, naive: datetime) -> None:
+def test_next_due_is_the_first_after_now(wall: datetime, zone: str, every: str, naive: datetime) -> None:
     now = naive.replace(tzinfo=UTC)
     due = next_due(wall, zone, every, now)
     assert due is not None
@@ -157,6 +159,71 @@ async def test_one_bad_timer_does_not_hold_up_the_others(engine: World) -> None:
     await add(engine, agent, place, every="day")
     assert await fire_due(engine.db, NOW) == 2
     assert await engine.column("SELECT due_at FROM timers ORDER BY id") == [None, NOW + timedelta(days=1)]
+
+
+UNREAL = "0001-01-01"
+"""A wall time that is no moment in Tokyo: the year before the first began there."""
+
+
+async def unreal(engine: World, agent: int, place: int, *, due: datetime = NOW) -> None:
+    await add(engine, agent, place, due=due, zone="Asia/Tokyo")
+    await engine.owner.execute("UPDATE timers SET wall_time = %s WHERE zone = 'Asia/Tokyo'", (UNREAL,))
+
+
+async def test_one_that_cannot_be_reckoned_is_put_off_alone_and_shows(engine: World) -> None:
+    (first, second) = await people(engine, 2)
+    await unreal(engine, *first)
+    for agent, place in (first, second, second):
+        await add(engine, agent, place)
+    looks: list[Look] = []
+    counted: list[str] = []
+    initiative = Initiative(engine.db)
+
+    async def tick() -> None:
+        ticker = Ticker(engine.db, now=lambda: engine.at, decide=initiative.on_due, count=counted.append, looked=looks.append)
+        await ticker.tick()
+
+    await tick()
+    assert len(await timed(engine)) == 3, "everybody else's came"
+    assert counted == ["timer_fault"]
+    assert (looks[-1].error, looks[-1].put_off) == (None, 1)
+    assert await faulty(engine.db) == [1]
+    rests = []
+    for _ in range(9):
+        due = await engine.one("SELECT due_at FROM timers WHERE id = 1")
+        rests.append(due - engine.at)
+        engine.at = due
+        await tick()
+    assert rests[0] == timedelta(minutes=1)
+    assert rests == sorted(rests)
+    assert rests[-1] == timedelta(hours=1), "it is looked at every hour at the least"
+    await engine.owner.execute("UPDATE timers SET wall_time = '2026-11-30 12:00' WHERE id = 1")
+    engine.at += timedelta(hours=1)
+    await tick()
+    assert len(await timed(engine)) == 4, "once it can be reckoned it comes"
+    assert looks[-1].put_off == 0
+
+
+async def test_a_fault_of_something_else_keeps_no_reminder(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await add(engine, agent, place)
+    looks: list[Look] = []
+
+    async def fails(_: datetime) -> None:
+        raise RuntimeError("a fault of ours")
+
+    await Ticker(engine.db, now=lambda: engine.at, also=(fails,), looked=looks.append).tick()
+    assert len(await timed(engine)) == 1
+    assert isinstance(looks[-1].error, RuntimeError)
+
+
+async def test_a_zone_that_changes_leaves_what_cannot_be_reckoned_and_moves_the_rest(engine: World) -> None:
+    ((agent, place),) = await people(engine, 1)
+    await unreal(engine, agent, place, due=NOW + timedelta(hours=1))
+    await add(engine, agent, place, due=NOW + timedelta(hours=1))
+    await engine.owner.execute("UPDATE agents SET timezone = 'Asia/Tokyo'")
+    assert await rezone(engine.db, NOW) == 1
+    assert await engine.column("SELECT due_at FROM timers ORDER BY id") == [NOW + timedelta(hours=1), NOW]
 
 
 async def test_the_ticker(engine: World) -> None:

@@ -36,6 +36,27 @@ async def test_a_run_ends_where_place_origin_or_kind_change(engine: World) -> No
     assert await engine.one("SELECT wake FROM agents") is False
 
 
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (["1764500000.000300", "1764500000.000100", "1764500000.000200"], ["second", "third", "first"]),
+        (["999", "1000", "998"], ["third", "first", "second"]),
+        (["c", "b", "a"], ["first", "second", "third"]),
+        (["2", None, "1"], ["third", "second", "first"]),
+    ],
+    ids=["Slack", "Discord", "a platform whose ids are no numbers", "one without an id keeps its place"],
+)
+async def test_what_was_taken_in_together_is_in_the_order_in_which_it_was_said(
+    engine: World, ids: list[str | None], said: list[str]
+) -> None:
+    """Two connections hand over what was written within milliseconds, and each takes it in when it gets there."""
+    for text, number in zip(("first", "second", "third"), ids, strict=True):
+        accepted = await engine.say(text, message_id=number)
+    claim = await engine.claim(accepted.agent)
+    assert [event.payload["text"] for event in claim.events] == said
+    assert [event.payload["text"] for event in (await turns.refresh(engine.db, claim)).events] == said
+
+
 async def test_a_long_run_is_cut(engine: World) -> None:
     for number in range(12):
         accepted = await engine.say(str(number))

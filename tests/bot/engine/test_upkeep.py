@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
+from bot.engine.events import Claim
+from bot.engine.queue import Queue
 from bot.engine.upkeep import Upkeep
-from tests.bot.engine.world import QUICK, Turns, World, working
+from tests.bot.engine.test_outbox import Platform, sender, sending
+from tests.bot.engine.world import NOW, QUICK, Turns, World, working
 from tests.waiting import until
+
+STEADY = replace(QUICK, stalled=3600.0, steady_after=0.0)
 
 
 async def test_the_sweeper_wakes_agents_without_a_job_once(engine: World) -> None:
@@ -26,20 +32,75 @@ async def test_a_job_that_ended_for_good_is_no_job(engine: World) -> None:
     assert await Upkeep(engine.db, engine.queue).sweep() == 1
 
 
-async def test_the_reaper_frees_jobs_of_dead_workers_only(engine: World) -> None:
+async def test_the_reaper_frees_jobs_of_frozen_workers_only(engine: World) -> None:
     await engine.say("x")
     await engine.say("y", user="bob")
-    jobs = engine.queue.jobs
-    dead, alive = await jobs.register_worker(), await jobs.register_worker()
-    await jobs.fetch_job(None, dead)
-    await jobs.fetch_job(None, alive)
+    async with Queue(engine.db.url, QUICK) as other:
+        await other.jobs.fetch_job(None, frozen := await other.jobs.register_worker())
+        await engine.queue.jobs.fetch_job(None, await engine.queue.jobs.register_worker())
     await engine.owner.execute(
-        "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' WHERE id = %s", (dead,)
+        "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' WHERE id = %s", (frozen,)
     )
     upkeep = Upkeep(engine.db, engine.queue)
     assert sum(await asyncio.gather(*(upkeep.reap() for _ in range(3)))) >= 1
     assert [(job["status"], job["attempts"]) for job in await engine.jobs()] == [("todo", 1), ("doing", 0)]
     assert await upkeep.reap() == 0
+
+
+async def _left_behind(engine: World) -> None:
+    """A process took a job and a reply, and died: no connection of it is there."""
+    await engine.finish(await engine.claim((await engine.say("said", user="eve")).agent), "a reply")
+    await engine.owner.execute("DELETE FROM procrastinate_jobs")
+    await engine.say("x")
+    async with Queue(engine.db.url, QUICK) as dead:
+        await dead.jobs.fetch_job(None, await dead.jobs.register_worker())
+        await engine.owner.execute("SELECT * FROM claim_outbox('test', NULL, 10, %s, %s, '', %s)", (NOW, NOW, dead.number))
+
+
+async def test_a_dead_process_is_known_by_its_connection_and_a_living_one_keeps_what_it_does(engine: World) -> None:
+    """Its heartbeat is young: people waited for 8 s until that was old, and for 30 s with a database elsewhere."""
+    thinking = asyncio.Event()
+
+    async def think(claim: Claim) -> None:
+        await thinking.wait()
+
+    await _left_behind(engine)
+    turn = Turns(engine, [think])
+    async with working(engine, turn), Queue(engine.db.url, STEADY) as looking:
+        await engine.say("y", user="bob")
+        await until(lambda: turn.seen)
+        after_a_crash = Upkeep(engine.db, looking, replace(STEADY, steady_after=3600.0))
+        assert [await after_a_crash.reap() for _ in range(3)] == [0, 0, 0]
+        upkeep = Upkeep(engine.db, looking, STEADY, now=lambda: NOW + timedelta(seconds=1))
+        assert await upkeep.reap() == 0, "one look is not enough"
+        assert await engine.one("SELECT not_before FROM outbox") is None
+        assert await upkeep.reap() == 1
+        assert await engine.one("SELECT not_before FROM outbox") is not None, "what it was sending is looked up"
+        await until(lambda: len(turn.seen) == 2)
+        assert turn.seen == [["y"], ["x"]]
+        assert await upkeep.reap() == 0
+        thinking.set()
+        await until(engine.at_rest)
+    assert len(turn.seen) == 2
+
+
+async def test_what_the_dead_were_doing_is_free_as_soon_as_a_process_starts(engine: World) -> None:
+    await _left_behind(engine)
+    assert await Upkeep(engine.db, engine.queue, STEADY).reap(at_once=True) == 1
+    assert await engine.one("SELECT not_before FROM outbox") is None, "the living may be sending just now"
+
+
+async def test_what_a_living_process_sends_is_not_doubted(engine: World) -> None:
+    await engine.finish(await engine.claim((await engine.say("said", user="eve")).agent), "a reply")
+    held = asyncio.Event()
+    slow = Platform(gate={"dm-eve": held})
+    upkeep = Upkeep(engine.db, engine.queue, STEADY, now=lambda: NOW + timedelta(seconds=1))
+    async with sending(sender(engine, slow, number=engine.queue.number)):
+        await until(lambda: slow.calls)
+        for _ in range(3):
+            await upkeep.reap()
+        assert await engine.one("SELECT not_before FROM outbox") is None
+        held.set()
 
 
 async def test_the_loops_repair_a_running_system(engine: World) -> None:

@@ -99,7 +99,7 @@ async def test_a_yes_to_something_else_before_the_question_does_not_count(db: Da
     """The model asks and answers in the same turn, whose message begins with yes."""
     async with dialogue(db, STORE, settings=ASKING) as d:
         d.model.add(lambda request: answer(True, int(results(request)[-1].rpartition(" ")[2].rstrip("."))), reply("I see."))
-        assert await d.hear("Yes") == ["I see.", QUESTION]
+        assert await d.hear(f"Yes. {FACT}") == ["I see.", QUESTION]
         assert "has not plainly said" in results(d.model.requests[-1])[-1]
         assert await d.entries() == []
 
@@ -315,3 +315,29 @@ async def test_a_yes_beneath_the_quoted_question_is_one(db: Database) -> None:
         d.model.add(answer(True, request))
         await d.hear(f"> {QUESTION}\nyes, please do")
         assert await d.entries() == [("profile", FACT)]
+
+
+async def test_tags_purposes_and_reasons_are_looked_at_like_the_text(db: Database, urls: Urls) -> None:
+    calls = (
+        call("archival_storage_insert", content="Sees Dr Weiss on Mondays.", tags=["epilepsy"]),
+        call("archival_storage_insert", content="The door of the house.", tags=["pin 4711", "pin: 4711"]),
+        call("set_timer", purpose="Take the pills for your epilepsy", in_minutes=10),
+        call(
+            "set_timer",
+            purpose="Take the tablets",
+            asked="Remind me of my tablets in ten minutes",
+            in_minutes=10,
+            reason="They have epilepsy.",
+        ),
+    )
+    async with dialogue(db, reply(None, *calls), TALK, settings=ASKING) as d:
+        said = await d.hear("I see Dr Weiss on Mondays. Remind me of my tablets in ten minutes.")
+        tagged, secret, told, neutral = results(d.model.requests[-1])[-4:]
+        assert "needs the person's yes" in tagged
+        assert said[-1] == question("memory", ["Sees Dr Weiss on Mondays. (epilepsy)"], ""), "they see what they say yes to"
+        assert "holds a secret" in secret
+        assert "not stored without the person's yes" in told
+        assert "is set for" in neutral
+        assert await d.rows("SELECT id FROM passages") == []
+        assert [row["purpose"] for row in await d.rows("SELECT purpose FROM timers")] == ["Take the tablets"]
+        assert await d.rows("SELECT reason FROM memory_log_content") == [{"reason": ""}]

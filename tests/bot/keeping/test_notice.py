@@ -9,7 +9,8 @@ import pytest
 
 from adapters.base import Person, PlaceOf
 from bot.config.keeping import NOTICE, ConsentSection
-from bot.keeping.notice import Notice
+from bot.config.sections import ModelSection
+from bot.keeping.notice import Notice, hosts_of
 from memory.db import Database
 from memory.places import Place
 from tests.bot.dialogue import Dialogue, dialogue
@@ -42,6 +43,40 @@ async def test_each_person_in_their_language(db: Database) -> None:
         wanted = {"de-AT": "Ich merke mir das.", "pt-BR": "Eu me lembro.", "pt": "I remember.", "ja": "I remember."}
         for locale, text in wanted.items():
             assert await of(d, f"user-{locale}", locale).hear("Hi") == ["Hello.", text]
+
+
+async def test_it_names_who_receives_the_words_and_again_when_that_changes(db: Database) -> None:
+    async with dialogue(db, *[reply("Hello.")] * 5) as d:
+        ada = of(d, "ada", "de")
+        ada.notice = Notice(TEXTS, FUNNY, ())
+        assert (await ada.hear("Hi"))[1].startswith("Ich merke mir das. Deine Worte beantwortet dieser Rechner")
+        assert await ada.hear("Hi") == ["Hello."]
+        ada.notice = Notice(TEXTS, FUNNY, ("api.mistral.ai",))
+        [_, told] = await ada.hear("Hi")
+        assert told.startswith("Deine Worte beantwortet api.mistral.ai, und wer mich betreibt, kann lesen")
+        assert await ada.hear("Hi") == ["Hello."]
+        # Whom the operator tells nothing is told nothing of it either.
+        ada.notice = Notice({}, {}, ("elsewhere.example",))
+        assert await ada.hear("Hi") == ["Hello."]
+
+
+@pytest.mark.parametrize(
+    ("section", "rehearsal", "hosts"),
+    [
+        (ModelSection(), True, ()),
+        (ModelSection(base_url="http://127.0.0.1:8080/v1", chat="x"), False, ()),
+        (ModelSection(base_url="http://localhost/v1", chat="x"), False, ()),
+        (ModelSection(base_url="https://api.mistral.ai/v1", chat="x"), False, ("api.mistral.ai",)),
+        (ModelSection(api_key_env="KEY", chat="x"), False, ("api.openai.com",)),
+        (
+            ModelSection(base_url="https://a.example/v1", chat="x", fallback="y", fallback_url="https://b.example/v1"),
+            False,
+            ("a.example", "b.example"),
+        ),
+    ],
+)
+def test_the_hosts_are_those_of_the_configuration(section: ModelSection, rehearsal: bool, hosts: tuple[str, ...]) -> None:
+    assert hosts_of(section, rehearsal=rehearsal) == hosts
 
 
 async def test_a_workspace_may_have_words_of_its_own_or_none(db: Database) -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
+import re
 import traceback
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -16,19 +18,12 @@ from hypothesis import strategies as st
 
 from bot.model.calls import Call, FunctionSchema
 from bot.model.client import ModelClient
-from bot.model.errors import (
-    ContentRefused,
-    ContextOverflow,
-    Habits,
-    ModelError,
-    ModelRejected,
-    ModelUnavailable,
-    adapted,
-    from_body,
-    retry_after,
-)
-from bot.model.messages import NO_RESULT, ToolChoice, repair, short_id, unique_ids
+from bot.model.errors import ContentRefused, ContextOverflow, ModelError, ModelRejected, ModelUnavailable, from_body, retry_after
+from bot.model.habits import Habits, adapted
+from bot.model.messages import NO_RESULT, ToolChoice, repair, short_id, unique_ids, without_images
 from bot.model.replies import Reply
+from bot.model.schemas import common
+from bot.model.shape import ANSWER, GOES_ON, NOTICE
 from tests.servers.model import (
     EMPTY_CHOICES,
     MALFORMED,
@@ -96,7 +91,7 @@ def assert_tells_nothing(error: BaseException) -> None:
 
 async def test_text_calls_and_usage_come_back(model: ScriptedModel, client: Client) -> None:
     usage: dict[str, Any] = {"prompt_tokens": 50, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 40}}
-    made = call("send_message", "c1", text="hi")
+    made = call("send_message", "call00001", text="hi")
     model.add(reply("thinking aloud", made, **usage))
     answer = await client.ask(SEND)
     assert answer.text == "thinking aloud"
@@ -122,7 +117,7 @@ async def test_no_functions_means_no_tools(model: ScriptedModel, client: Client)
 
 async def test_options_reach_the_endpoint(model: ScriptedModel) -> None:
     model.add(reply("ok"))
-    async with Client(model.base_url, reasoning_effort="low", extra_body={"top_k": 5}) as client:
+    async with Client(model.base_url, extra={"reasoning_effort": "low", "top_k": 5}) as client:
         await client.ask(SEND, tool_choice="required", temperature=0.3)
     body = model.requests[0].body
     assert (body["reasoning_effort"], body["top_k"], body["tool_choice"], body["temperature"]) == ("low", 5, "required", 0.3)
@@ -194,7 +189,7 @@ async def test_odd_calls_are_read(model: ScriptedModel, client: Client) -> None:
     assert [one.name for one in answer.calls] == ["send_message", "send_message", "list_timers", "list_timers", ""]
     assert [one.arguments for one in answer.calls] == ['{"text": "a"}', '{"text": "b"}', "{}", "{}", "{}"]
     assert len({one.id for one in answer.calls}) == 5
-    assert all(0 < len(one.id) <= 40 for one in answer.calls)
+    assert all(re.fullmatch("[A-Za-z0-9]{9}", one.id) for one in answer.calls)
 
 
 async def test_a_call_id_used_before_is_not_used_again(model: ScriptedModel, client: Client) -> None:
@@ -204,7 +199,8 @@ async def test_a_call_id_used_before_is_not_used_again(model: ScriptedModel, cli
         {"role": "tool", "tool_call_id": "call_0", "content": "none"},
     ]
     answer = await client.complete("m", [*HELLO, *before], [LIST], max_tokens=9)
-    assert answer.calls[0].id == "call_0_2"
+    assert answer.calls[0].id not in (short_id("call_0"), "call_0")
+    assert repair(HELLO + before)[-2]["tool_calls"] == [wire(short_id("call_0"), "list_timers")]
 
 
 async def test_a_call_written_as_text_is_a_call(model: ScriptedModel, client: Client) -> None:
@@ -354,7 +350,6 @@ async def test_a_cancelled_call_leaves_nothing_behind(model: ScriptedModel, clie
         (Status(400, "content_filter", PRIVATE), ContentRefused, "content filter"),
         (Status(400, None, "The response was filtered due to the content management policy"), ContentRefused, "filter"),
         (Raw('{"error": {"code": 401, "message": "no auth"}}'), ModelRejected, "refuses the key"),
-        (Raw('{"error": {"code": "x", "message": "upstream"}, "choices": []}'), ModelUnavailable, "status 502"),
     ],
 )
 async def test_lasting_faults_are_told_apart(
@@ -434,7 +429,7 @@ def refuses(field: str, words: str, *, code: str | None = "unsupported_parameter
 async def test_a_refused_argument_is_left_out_from_then_on(field: str, words: str, options: dict[str, Any]) -> None:
     async with (
         ScriptedModel(policy=refuses(field, words)) as model,  # type: ignore[arg-type]
-        Client(model.base_url, reasoning_effort="low") as client,
+        Client(model.base_url, extra={"reasoning_effort": "low"}) as client,
     ):
         assert (await client.ask(SEND, **options)).text == "fine"
         assert (await client.ask(SEND, **options)).text == "fine"
@@ -495,8 +490,9 @@ async def test_functions_are_asked_for_by_schema(model: ScriptedModel, by_schema
     schema = body["response_format"]["json_schema"]["schema"]
     offered = schema["properties"]["calls"]["items"]["anyOf"]
     assert [one["properties"]["function"]["enum"] for one in offered] == [["send_message"], ["list_timers"]]
-    assert offered[0]["properties"]["arguments"] == SEND.parameters
-    assert "send_message" in body["messages"][0]["content"]
+    assert offered[0]["properties"]["arguments"] == common(SEND.parameters)
+    assert list(schema["properties"]) == ["calls", "text"], "who has written the answer first looks nothing up any more"
+    assert "- send_message(" in body["messages"][0]["content"], "a line each, not a schema"
 
 
 async def test_history_becomes_plain_messages(model: ScriptedModel, by_schema: Client) -> None:
@@ -591,13 +587,20 @@ def calling(*calls: dict[str, object], text: str | None = None) -> dict[str, obj
 USER: dict[str, object] = {"role": "user", "content": "hi"}
 
 
+A, B = "Aaaaaaaa1", "Bbbbbbbb2"
+AGAIN = short_id(f"{A} 2")
+OPEN: dict[str, object] = {"role": "user", "content": GOES_ON}
+TURN: dict[str, object] = {"role": "user", "content": ANSWER}
+
+
 def test_a_good_conversation_is_left_alone() -> None:
     good: list[dict[str, object]] = [
         *HELLO,
-        calling(wire("a", "f"), wire("b", "g")),
-        result("a", "1"),
-        result("b", "2"),
+        calling(wire(A, "f"), wire(B, "g")),
+        result(A, "1"),
+        result(B, "2"),
         {"role": "assistant", "content": "ok"},
+        USER,
     ]
     assert repair(good) == good
 
@@ -605,45 +608,67 @@ def test_a_good_conversation_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("messages", "repaired"),
     [
-        ([USER, result("a", "orphan")], [USER]),
-        ([calling(wire("a", "f")), USER], [calling(wire("a", "f")), result("a", NO_RESULT), USER]),
-        ([calling(wire("a", "f")), USER, result("a", "1")], [calling(wire("a", "f")), result("a", "1"), USER]),
-        ([result("a", "0"), calling(wire("a", "f"))], [calling(wire("a", "f")), result("a", NO_RESULT)]),
+        ([USER, result(A, "orphan")], [USER]),
+        ([USER, calling(wire(A, "f"))], [USER, calling(wire(A, "f")), result(A, NO_RESULT)]),
         (
-            [calling(wire("a", "f"), wire("b", "f")), result("b", "2"), result("a", "1")],
-            [calling(wire("a", "f"), wire("b", "f")), result("a", "1"), result("b", "2")],
+            [USER, calling(wire(A, "f")), TURN, result(A, "1")],
+            [USER, calling(wire(A, "f")), result(A, f"1\n\n{NOTICE}\n{ANSWER}")],
+        ),
+        ([USER, result(A, "0"), calling(wire(A, "f"))], [USER, calling(wire(A, "f")), result(A, NO_RESULT)]),
+        (
+            [USER, calling(wire(A, "f"), wire(B, "f")), result(B, "2"), result(A, "1")],
+            [USER, calling(wire(A, "f"), wire(B, "f")), result(A, "1"), result(B, "2")],
         ),
         (
-            [calling(wire("a", "f"), wire("a", "g")), result("a", "1"), result("a", "2")],
-            [calling(wire("a", "f"), wire("a_2", "g")), result("a", "1"), result("a_2", "2")],
+            [USER, calling(wire(A, "f"), wire(A, "g")), result(A, "1"), result(A, "2")],
+            [USER, calling(wire(A, "f"), wire(AGAIN, "g")), result(A, "1"), result(AGAIN, "2")],
         ),
         (
-            [calling(wire("a", "f")), result("a", "1"), calling(wire("a", "f")), result("a", "2")],
-            [calling(wire("a", "f")), result("a", "1"), calling(wire("a_2", "f")), result("a_2", "2")],
+            [USER, calling(wire(A, "f")), result(A, "1"), calling(wire(A, "f")), result(A, "2")],
+            [USER, calling(wire(A, "f")), result(A, "1"), calling(wire(AGAIN, "f")), result(AGAIN, "2")],
         ),
         ([USER, {"role": "assistant", "content": None}, {"role": "assistant", "content": " "}], [USER]),
-        ([{"role": "assistant", "content": "x", "tool_calls": []}], [{"role": "assistant", "content": "x"}]),
+        ([{"role": "assistant", "content": "x", "tool_calls": []}], [OPEN, {"role": "assistant", "content": "x"}, TURN]),
         ([{"role": "user", "content": "a\x00\ud800b"}], [{"role": "user", "content": "a\ufffdb"}]),
         ([{"role": "user", "content": None}], [{"role": "user", "content": "(empty)"}]),
         ([{"role": "narrator", "content": "x"}, USER], [USER]),
         (
-            [calling(wire("a", "a b", "{bad"))],
-            [calling(wire("a", "a_b", '{"unreadable_arguments": "{bad"}')), result("a", NO_RESULT)],
+            [USER, calling(wire(A, "a b", "{bad"))],
+            [USER, calling(wire(A, "a_b", '{"unreadable_arguments": "{bad"}')), result(A, NO_RESULT)],
         ),
-        ([calling(wire("a", "f", "")), result("a", "")], [calling(wire("a", "f")), result("a", "(empty result)")]),
+        ([USER, calling(wire(A, "f", "")), result(A, "")], [USER, calling(wire(A, "f")), result(A, "(empty result)")]),
+        ([USER, USER], [{"role": "user", "content": "hi\nhi"}]),
+        ([USER, {"role": "system", "content": "late"}], [{"role": "user", "content": "hi\nlate"}]),
+        (
+            [USER, {"role": "assistant", "content": "x"}, calling(wire(A, "f")), result(A, "1")],
+            [USER, calling(wire(A, "f"), text="x"), result(A, "1")],
+        ),
+        (
+            [USER, calling(wire(A, "f")), {"role": "assistant", "content": "x"}, result(A, "1"), USER],
+            [USER, calling(wire(A, "f")), result(A, "1"), {"role": "assistant", "content": "x"}, USER],
+        ),
     ],
 )
 def test_bad_rows_are_repaired(messages: list[dict[str, object]], repaired: list[dict[str, object]]) -> None:
     assert repair(messages) == repaired
 
 
-def test_long_ids_are_shortened_the_same_on_both_sides() -> None:
+def test_ids_have_nine_letters_and_digits_and_are_the_same_on_both_sides() -> None:
     long = "tool/" + "x" * 80
-    call_message, answer = repair([calling(wire(long, "f")), result(long, "1")])
+    _, call_message, answer = repair([USER, calling(wire(long, "f")), result(long, "1")])
     assert call_message["tool_calls"] == [wire(short_id(long), "f")]
     assert answer == result(short_id(long), "1")
-    assert len(short_id(long)) == 40
-    assert short_id(long + "y") != short_id(long)
+    assert re.fullmatch("[A-Za-z0-9]{9}", short_id(long))
+    assert short_id(short_id(long)) == short_id(long) != short_id(long + "y")
+
+
+def test_neighbours_with_pictures_become_one_message() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:"}}
+    shown: dict[str, object] = {"role": "user", "content": [{"type": "text", "text": "cat.png"}, picture]}
+    [joined] = repair([USER, shown, TURN])
+    parts = [{"type": "text", "text": text} for text in ("hi", "cat.png", ANSWER)]
+    assert joined == {"role": "user", "content": [*parts[:2], picture, parts[2]]}
+    assert without_images([joined]) == [{"role": "user", "content": f"hi\n{ANSWER}"}], "without the pictures' names"
 
 
 ROWS = st.lists(
@@ -681,6 +706,15 @@ def test_whatever_is_stored_leaves_well_formed(rows: list[dict[str, object]]) ->
         assert message["role"] != "assistant" or message["content"] or calls
         assert all(isinstance(json.loads(one["function"]["arguments"]), dict) for one in calls)
     assert awaited == []
+    turns = [message["role"] for message in sent if message["role"] != "tool"]
+    begin = turns[:1] == ["system"]
+    assert "system" not in turns[begin:]
+    assert turns[begin : begin + 1] in ([], ["user"])
+    roles = [message["role"] for message in sent]
+    assert not {("user", "user"), ("tool", "user")} & set(itertools.pairwise(roles))
+    plain = [(before, after) for before, after in itertools.pairwise(sent) if before["role"] == after["role"] == "assistant"]
+    assert not plain, "an assistant's words follow its results or the user"
+    assert not roles or roles[-1] in ("user", "tool")
 
 
 @given(st.lists(st.builds(Call, st.text(max_size=60), st.just("f"), st.just("{}")), max_size=9), st.sets(st.text(max_size=3)))

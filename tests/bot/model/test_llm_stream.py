@@ -36,15 +36,20 @@ async def asked(client: ModelClient, seen: list[Partial] | None) -> Reply:
     ids=range(7),
 )
 async def test_the_same_reply_streamed_or_whole(answer: Step) -> None:
-    async with ScriptedModel([answer, answer]) as model, ModelClient(model.base_url, "key", attempts=1) as client:
+    unknown = Status(400, "unknown_parameter", "Unknown parameter: 'stream'.")
+    async with (
+        ScriptedModel([unknown, answer, answer]) as model,
+        ModelClient(model.base_url, "key", attempts=1) as whole_only,
+        ModelClient(model.base_url, "key", attempts=1) as client,
+    ):
         seen: list[Partial] = []
-        whole, streamed = await asked(client, None), await asked(client, seen)
+        whole, streamed = await asked(whole_only, None), await asked(client, seen)
         assert streamed.text == whole.text
         assert streamed.calls == whole.calls
         assert streamed.finish == whole.finish
         assert streamed.usage.prompt_tokens > 0
         assert seen
-        assert "stream" not in model.requests[0].body
+        assert ["stream" in request.body for request in model.requests] == [True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from adapters.base import Person
 from bot.engine.events import TryAgainLater
 from bot.model.client import ModelClient
 from bot.model.processor import Endpoint
+from bot.turn.state import BECAUSE, Because
 from memory.db import Database
 from tests.bot.dialogue import SETTINGS, Dialogue, dialogue
 from tests.servers.model import (
@@ -173,6 +174,49 @@ async def test_a_hang_is_told_once_and_answered_later(db: Database) -> None:
         gate.release()
         await turn
         assert await d.outbox(claim) == [SETTINGS.waiting_line, "At last."]
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (Status(429, "rate_limit_exceeded", "Rate limit reached. Please try again in 45s."), "limited"),
+        (Status(503, headers={"Retry-After": "40"}), "away"),
+        (Status(401), "refused"),
+    ],
+)
+async def test_whoever_will_wait_longer_hears_at_once_why(db: Database, fault: Status, why: Because) -> None:
+    faults = [fault]
+    telling = replace(SETTINGS, because=BECAUSE)
+    async with dialogue(db, policy=lambda _: faults.pop() if faults else reply("Here I am."), settings=telling) as d:
+        agent = await d.accept("Are you there?")
+        assert await answered_later(d, agent) == [BECAUSE[why], "Here I am."]
+
+
+async def test_a_summary_that_takes_long_is_told_too(db: Database) -> None:
+    """Whatever a turn waits for, and not the answer alone."""
+    gate = Gate(reply("They talked."))
+
+    def policy(request: Request) -> Step:
+        return gate if "Messages that leave" in request.last else reply("Fine.")
+
+    async with dialogue(db, policy=policy, settings=replace(SETTINGS, budget=9000)) as d:
+        flushing: asyncio.Task[None] | None = None
+        while not gate.reached.is_set():
+            claim = await d.claim(await d.accept("word " * 700))
+            d.settings = replace(d.settings, patience=timedelta(seconds=0.2))
+            flushing = asyncio.create_task(d.agent.turn(claim))
+            reached = asyncio.create_task(gate.reached.wait())
+            await asyncio.wait({flushing, reached}, return_when=asyncio.FIRST_COMPLETED)
+            reached.cancel()
+        assert flushing is not None
+
+        async def told() -> bool:
+            return await d.outbox(claim) == [SETTINGS.waiting_line]
+
+        await until(told)
+        gate.release()
+        await flushing
+        assert await d.outbox(claim) == [SETTINGS.waiting_line, "Fine."]
 
 
 async def test_an_endpoint_down_for_hours_is_told_once_and_the_event_is_never_lost(db: Database) -> None:

@@ -1,6 +1,7 @@
 """What the rehearsal model understands, as tables."""
 
 import json
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from bot.rehearsal import rules
 from bot.rehearsal.policy import answer
+from bot.rehearsal.reminding import request_in
 from bot.rehearsal.view import Event, View, hits_of, pages_of, view_of
 
 
@@ -63,17 +65,44 @@ def test_forgetting_is_understood(text: str, what: str | None) -> None:
     assert rules.forgetting_in(text) == what
 
 
+NOON = datetime(2026, 11, 30, 12, 0)  # noqa: DTZ001 - a clock on the wall
+
+
 @pytest.mark.parametrize(
-    ("text", "purpose", "minutes"),
+    ("text", "purpose", "said"),
     [
-        ("Remind me in 10 minutes to drink water", "drink water", 10),
-        ("please remind me to call Eva in 2 hours.", "call Eva", 120),
-        ("remind me in half an hour to stretch", "stretch", 30),
-        ("remind me in 5 seconds to blink", "blink", 1),
+        ("Remind me in 10 minutes to drink water", "drink water", timedelta(minutes=10)),
+        ("please remind me to call Eva in 2 hours.", "call Eva", timedelta(hours=2)),
+        ("remind me in half an hour to stretch", "stretch", timedelta(minutes=30)),
+        ("remind me in 20 seconds to blink", "blink", timedelta(seconds=20)),
+        ("remind me tomorrow at 8 to water the plants", "water the plants", "2026-12-01 08:00"),
+        ("Remind me every day at 9 to take my pills", "take my pills", "2026-12-01 09:00 day"),
+        ("for 5 pm: tea", "tea", "2026-11-30 17:00"),
+        ("remind me for 5 pm: tea", "tea", "2026-11-30 17:00"),
+        ("set a timer for 5 pm: tea", "tea", "2026-11-30 17:00"),
+        ("Erinnere mich in 10 Minuten an den Tee", "Tee", timedelta(minutes=10)),
+        ("Erinnere mich jeden Werktag um 8 an die Tabletten", "Tabletten", "2026-12-01 08:00 FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"),
+        ("Rappelle-moi demain à 8h d'appeler Eva", "appeler Eva", "2026-12-01 08:00"),
+        ("Recuérdame mañana a las 8 regar las plantas", "regar las plantas", "2026-12-01 08:00"),
+        ("Ricordami tra 10 minuti di chiamare Eva", "chiamare Eva", timedelta(minutes=10)),
+        ("Lembra-me amanhã às 8 de ligar à Eva", "ligar à Eva", "2026-12-01 08:00"),
+        ("remind me of the laundry", "the laundry", None),
     ],
 )
-def test_reminders_are_understood(text: str, purpose: str, minutes: int) -> None:
-    assert rules.reminder_in(text) == rules.Reminder(purpose, minutes)
+def test_reminders_are_understood(text: str, purpose: str, said: timedelta | str | None) -> None:
+    request = request_in(text, NOON)
+    assert request is not None
+    assert request.purpose == purpose
+    when = request.when
+    if when is None:
+        assert said is None
+    else:
+        assert (when.span or f"{when.wall:%Y-%m-%d %H:%M} {when.every}".strip()) == said
+
+
+@pytest.mark.parametrize("text", ["I have read that at 5", "for the record: hello", "What reminds you of summer?"])
+def test_what_asks_for_no_reminder_is_none(text: str) -> None:
+    assert request_in(text, NOON) is None
 
 
 @pytest.mark.parametrize(
@@ -118,7 +147,7 @@ def test_no_text_breaks_a_rule(text: str, limit: int) -> None:
         rules.swap_in,
         rules.forgetting_in,
         rules.note_in,
-        rules.reminder_in,
+        lambda text: request_in(text, NOON),
         rules.question_in,
         rules.words,
     ):

@@ -76,10 +76,12 @@ class Companion:
 
     async def ask(self, tool_choice: Literal["auto", "none", "required"] = "auto") -> Reply:
         sections = "".join(f"## {name}\n" + "".join(f"- {one}\n" for one in held) for name, held in self.entries.items())
+        newest = max((n for n, one in enumerate(self.messages) if one["role"] == "user"), default=0)
         prompt: list[dict[str, object]] = [
             {"role": "system", "content": f"You remember.\n{sections}"},
-            *self.messages,
-            {"role": "user", "content": "Status: noon."},
+            *self.messages[:newest],
+            {"role": "user", "content": json.dumps({"type": "status", "time": "noon"})},
+            *self.messages[newest:],
         ]
         return await self.client.complete("rehearsal", prompt, list(FUNCTIONS.values()), tool_choice=tool_choice, max_tokens=500)
 
@@ -97,7 +99,20 @@ class Companion:
             self.made.append(one.name)
             self.messages.append({"role": "tool", "tool_call_id": one.id, "content": result})
             goes_on = goes_on or bool(values.get("request_heartbeat")) or result.startswith("Error")
+        if calls and not goes_on:
+            self.end(reply)
         return goes_on
+
+    def end(self, reply: Reply) -> None:
+        """What was said stands after the results; where nothing was said the calls are not shown any more."""
+        begin = max(n for n, one in enumerate(self.messages) if one["role"] == "user") + 1
+        spoken = [json.loads(one.arguments)["text"] for one in reply.calls if one.name == "send_message"]
+        if said := "\n".join(spoken) or reply.text:
+            for one in self.messages[begin:]:
+                one["content"] = None if "tool_calls" in one else one["content"]
+            self.messages.append({"role": "assistant", "content": said})
+        else:
+            del self.messages[begin:]
 
     def function(self, name: str, values: dict[str, Any]) -> str:
         match name:

@@ -7,13 +7,16 @@ from datetime import timedelta
 import pytest
 
 from adapters.base import Changed
+from bot.config.persona import Emergency
 from bot.engine.changes import follow
 from bot.speaking.listening import Listener
 from memory.db import Database
 from tests.bot.dialogue import Dialogue, dialogue, seen
 from tests.servers.model import reply
 
-LISTENING = Listener(lines=("Call 112.", "I am here."))
+LISTENING = Listener(
+    lines=tuple(Emergency(when="somebody may harm themselves", kind="harm", say=line) for line in ("Call 112.", "I am here."))
+)
 CRISIS = "I want to kill myself"
 
 

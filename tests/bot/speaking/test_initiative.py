@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from bot.app.speaking_wiring import question_of
 from bot.cli.people import opener_line
 from bot.config.keeping import KINDS
+from bot.config.persona import Emergency
+from bot.config.speaking import OpenersSection
 from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.timers import fire_due, rezone
@@ -38,6 +41,9 @@ class Counts(dict[str, int]):
         self[reason] = self.get(reason, 0) + 1
 
 
+CALL = Emergency(when="somebody may harm themselves", kind="harm", say="Call 112.")
+
+
 @asynccontextmanager
 async def talking(
     db: Database, *script: object, rules: SpeakingRules = RULES, **options: Any
@@ -45,7 +51,7 @@ async def talking(
     counts = Counts()
     async with dialogue(db, *script) as d:
         d.initiative = Initiative(db, rules, count=counts, **options)
-        d.listening = Listener(question=QUESTION, ask_after=2, count=counts, lines=("Call 112.",))
+        d.listening = Listener(question=QUESTION, ask_after=2, count=counts, lines=(CALL,))
         yield d, counts
 
 
@@ -108,6 +114,51 @@ async def test_leave_is_asked_for_once_and_a_plain_yes_is_enough(db: Database) -
         assert await d.hear("And now?") == ["Sure."]
         assert counts["leave_asked"] == 1
         assert [row["action"] for row in await d.rows("SELECT action FROM memory_log")] == ["leave to write first"]
+
+
+async def test_rules_that_are_loosened_later_need_another_yes(db: Database) -> None:
+    script = [reply("Hello!"), reply("Fine."), reply("Thanks!"), reply("Hm."), reply("Thanks!")]
+    async with talking(db, *script) as (d, counts):
+        await d.hear("Hi")
+        await d.hear("I have a dog")
+        await d.hear("yes")
+        await give_leave(d)
+        await until_opener(d)
+        assert await d.rows("SELECT promised FROM speaking") == [{"promised": "21:00 09:00 1"}]
+        for stricter in (replace(RULES, cap=0), replace(RULES, quiet_from=time(20))):
+            d.initiative = replace(d.initiative, rules=stricter)  # type: ignore[type-var]
+            assert await d.initiative.plan(d.at) == 1  # type: ignore[union-attr]
+            assert await d.rows("SELECT openers FROM speaking") == [{"openers": "yes"}], "that is within what they agreed to"
+        d.initiative = replace(d.initiative, rules=replace(RULES, quiet_to=time(7)))  # type: ignore[type-var]
+        d.clock[0] += timedelta(days=3)
+        assert await tick(d) is None
+        assert await d.rows("SELECT openers FROM speaking") == [{"openers": "unasked"}]
+        assert counts["leave_outgrown"] == 1
+        said = await d.hear("Hello again")
+        assert (
+            said[-1]
+            == f"My operator changed when I may write to you first, so your yes no longer counts, and I ask again. {QUESTION}"
+        )
+        await d.hear("yes")
+        assert d.initiative is not None
+        await d.initiative.plan(d.at)
+        assert await d.rows("SELECT openers, promised FROM speaking") == [{"openers": "yes", "promised": "21:00 07:00 1"}]
+
+
+def test_the_question_names_the_rules_that_hold() -> None:
+    chosen = OpenersSection(quiet_from=time(22, 30), quiet_to=time(8), daily_cap=3)
+    assert "Never between 22:30 and 08:00 on your clock, and at most 3 times a day." in question_of(chosen)
+    own = OpenersSection(ask="May I, from {quiet_to} on?")
+    assert question_of(own) == "May I, from 09:00 on?"
+
+
+async def test_what_nobody_asked_for_is_one_message(db: Database) -> None:
+    many = reply(None, *(call("send_message", text=f"Message {number}") for number in range(12)))
+    async with talking(db, reply("Hello"), many) as (d, _):
+        await d.hear("Hi")
+        await give_leave(d)
+        await until_opener(d)
+        assert await tick(d) == ["Message 0"]
 
 
 async def test_a_no_is_final_and_nobody_is_asked_in_a_channel(db: Database) -> None:
@@ -234,8 +285,7 @@ async def test_an_opener_takes_up_what_is_worth_it(db: Database) -> None:
         await until_opener(d)
         assert 9 <= d.at.astimezone(UTC).hour + 1 < 21
         assert await tick(d) == ["How is the training going?"]
-        shown = d.model.requests[2].messages[-2]["content"]
-        assert isinstance(shown, str)
+        shown = d.model.requests[2].last
         assert "Timer is due (opener): Your own look" in shown
         assert "unfinished: Wants to run a marathon." in shown
         assert "near date Thu 2026-12-03" in shown
@@ -394,7 +444,7 @@ async def test_a_platforms_do_not_disturb_is_asked_before_the_model(db: Database
 
 async def test_a_reminder_three_hours_late_comes_once_and_says_so(db: Database) -> None:
     script = [
-        reply("I will.", call("set_timer", purpose="take the cake out", in_minutes=60)),
+        reply("I will.", call("set_timer", purpose="take the cake out", asked="Remind me in an hour", in_minutes=60)),
         reply(None, call("send_message", text="The cake!")),
     ]
     async with talking(db, *script) as (d, _):
@@ -407,9 +457,10 @@ async def test_a_reminder_three_hours_late_comes_once_and_says_so(db: Database) 
 
 
 async def test_a_daily_reminder_that_was_missed_for_days_comes_once(db: Database) -> None:
-    daily = call("set_timer", purpose="stretch", at="2026-12-01T08:00", every="day")
+    daily = call("set_timer", purpose="stretch", asked="Remind me every day at eight", at="2026-12-01T08:00", every="day")
     script = [reply("ok", daily), reply(None, call("send_message", text="Stretch!"))]
     async with talking(db, *script) as (d, _):
+        d.person = replace(d.person, timezone="UTC")
         await d.hear("Remind me every day at eight to stretch")
         d.clock[0] = datetime(2026, 12, 5, 11, 0, tzinfo=UTC)
         assert await tick(d) == ["Stretch!"]
@@ -423,7 +474,10 @@ async def pause(d: Dialogue, paused: bool) -> None:
         await connection.execute("UPDATE agents SET paused = %s", (paused,))
 
 
-CALL_MUM = (reply("ok", call("set_timer", purpose="call Mum", in_minutes=5)), reply(None, call("send_message", text="Call Mum!")))
+CALL_MUM = (
+    reply("ok", call("set_timer", purpose="call Mum", asked="Remind me in five minutes", in_minutes=5)),
+    reply(None, call("send_message", text="Call Mum!")),
+)
 
 
 async def test_a_reminder_waits_for_somebody_who_is_paused_and_is_not_lost(db: Database) -> None:
@@ -467,16 +521,18 @@ async def test_do_not_disturb_puts_a_follow_up_and_a_check_in_off_within_their_g
     async def quiet(_: object) -> datetime | None:
         return quiet_until[0]
 
-    own = call("set_timer", purpose="ask how the exam went", in_minutes=240, own_idea=True)
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=240)
     weekly = {"sunday": Schedule("0 17 * * sun", "Ask how the week was.", timedelta(hours=6))}
     script = [
+        reply("Hi"),
         reply("Good luck!", own),
         reply(None, call("send_message", text="How was it?")),
         reply(None, call("send_message", text="And the week?")),
     ]
     async with talking(db, *script, quiet={"console": quiet}, schedules=weekly) as (d, counts):
-        await d.hear("Exam today")
+        await d.hear("Hello")
         await give_leave(d)
+        await d.hear("Exam today")
         for kind, at, said in (("follow_up", d.at + timedelta(hours=4), "How was it?"), ("schedule", SUNDAY, "And the week?")):
             d.clock[0] = at
             assert d.initiative is not None
@@ -506,12 +562,13 @@ async def test_a_follow_up_that_is_overtaken_by_a_message_comes_later(db: Databa
         await holder[0].accept("It went well!")
         return reply(None, call("send_message", text="How was it?"))
 
-    own = call("set_timer", purpose="ask how the exam went", in_minutes=240, own_idea=True)
-    script = [reply("Good luck!", own), write_meanwhile, reply("Great!"), reply(None, call("stay_silent"))]
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=240)
+    script = [reply("Hi"), reply("Good luck!", own), write_meanwhile, reply("Great!"), reply(None, call("stay_silent"))]
     async with talking(db, *script) as (d, counts):
         holder.append(d)
-        await d.hear("Exam today")
+        await d.hear("Hello")
         agent = await give_leave(d)
+        await d.hear("Exam today")
         d.clock[0] += timedelta(hours=4)
         await fire(d)
         claim = await d.claim(agent)
@@ -522,27 +579,37 @@ async def test_a_follow_up_that_is_overtaken_by_a_message_comes_later(db: Databa
         assert (await d.outbox(claim))[0] == "Great!"
         d.clock[0] = await due(d, "follow_up") + timedelta(minutes=1)
         assert await tick(d) == []
-        assert "A follow-up that you set yourself" in seen(d.model.requests[3])
+        assert "A follow-up that you set yourself" in seen(d.model.requests[4])
         assert await d.rows("SELECT 1 FROM timers WHERE kind = 'follow_up' AND due_at IS NOT NULL") == []
 
 
 async def test_a_follow_up_of_the_agents_own_needs_leave(db: Database) -> None:
-    own = call("set_timer", purpose="ask how the exam went", in_minutes=600, own_idea=True)
-    script = [reply("Good luck!", own), reply("Good luck!", own), reply(None, call("send_message", text="How was it?"))]
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=600)
+    took_back = reply("Good luck!", own)
+    script = [reply("Good luck!", own), reply("Good luck!"), took_back, reply(None, call("send_message", text="How was it?"))]
     async with talking(db, *script) as (d, counts):
-        await d.hear("Exam today")
+        said = await d.hear("Exam today")
+        assert said[-1].startswith("Shall I remind you: ask how the exam went, in 10 h?"), "no leave: only a yes to this sets it"
         d.clock[0] += timedelta(hours=11)
         assert await tick(d) is None
-        assert counts == {"follow_up_no_leave": 1}
-        await d.hear("Another exam today")
         await give_leave(d)
+        await d.hear("Another exam today")
+        await give_leave(d, "no")
+        d.clock[0] += timedelta(hours=11)
+        assert await tick(d) is None
+        assert counts["follow_up_no_leave"] == 1, "leave that was taken back"
+        await give_leave(d)
+        async with d.db.agent(1, everything=True) as connection:
+            await connection.execute(
+                "UPDATE timers SET due_at = '2026-12-01 06:00+00', wall_time = '2026-12-01 07:00' WHERE kind = 'follow_up'"
+            )
         d.clock[0] = datetime(2026, 12, 1, 6, 0, tzinfo=UTC)  # 7:00 in Berlin: quiet until 9:00
         counts.clear()
         assert await tick(d) is None
         assert counts == {"follow_up_quiet_hours": 1}
         d.clock[0] = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
         assert await tick(d) == ["How was it?"]
-        assert "A follow-up that you set yourself: ask how the exam went." in seen(d.model.requests[2])
+        assert "A follow-up that you set yourself: ask how the exam went." in seen(d.model.requests[3])
         assert await d.rows("SELECT kind, said FROM openers") == [{"kind": "follow_up", "said": True}]
 
 
@@ -575,12 +642,13 @@ async def test_a_wall_time_is_kept_when_the_zone_changes_and_an_instant_too(db: 
     script = [
         reply(
             "ok",
-            call("set_timer", purpose="wake", at="2026-12-01T08:00"),
-            call("set_timer", purpose="tea", in_minutes=30),
-            call("set_timer", purpose="water", at="2026-12-01T09:00", every="day"),
+            call("set_timer", purpose="wake", asked="Wake me at eight", at="2026-12-01T08:00"),
+            call("set_timer", purpose="tea", asked="tea in half an hour", in_minutes=30),
+            call("set_timer", purpose="water", asked="water the plants every day at nine", at="2026-12-01T09:00", every="day"),
         )
     ]
     async with talking(db, *script) as (d, _):
+        d.person = replace(d.person, timezone="UTC")
         await d.hear("Wake me at eight, tea in half an hour, water the plants every day at nine")
         tea = d.at + timedelta(minutes=30)
         await give_leave(d, zone="America/New_York")
@@ -634,6 +702,41 @@ async def test_the_second_voice_may_add_care(db: Database, voice: str, given: bo
         assert await d.hear("I can't go on") == (["Call 112.", "Tell me."] if given else ["Tell me."])
         assert "suicide" in seen(d.model.requests[0])
         assert [row["purpose"] for row in await d.rows("SELECT purpose FROM usage ORDER BY id")] == ["filter", "chat"]
+
+
+async def test_every_kind_of_emergency_has_its_own_line_said_by_code_once_in_a_while(db: Database) -> None:
+    lines = (
+        CALL,
+        Emergency(when="medical", kind="medical", say="Call a doctor."),
+        Emergency(when="abuse", kind="abuse", say="It is not your fault."),
+        Emergency(when="gas", words=("smells of gas",), say="Leave the house."),
+    )
+    script = [reply(text) for text in ("A cat!", "I am here.", "Still here.", "With you.", "Tell me.", "Outside?")]
+    async with talking(db, *script) as (d, counts):
+        assert d.listening is not None
+        d.listening = replace(d.listening, lines=lines)
+        assert await d.hear("I also have a cat") == ["A cat!"]
+        assert await d.hear("My dad is having a heart attack") == ["Call a doctor.", "I am here."]
+        assert "seem to speak of a medical emergency" in seen(d.model.requests[-1])
+        assert await d.hear("He is not breathing") == ["Still here."], "not again at once"
+        assert await d.hear("I want to kill myself") == ["Call 112.", "With you."], "another line is not held back by it"
+        assert await d.hear("my husband hits me") == ["It is not your fault.", "Tell me."]
+        assert await d.hear("It smells of GAS here") == ["Leave the house.", "Outside?"]
+        assert counts == {"care_given": 4, "care_noted": 1}
+        first = seen(d.model.requests[0])
+        assert not [line.say for line in lines if line.say in first], "they stand in no prompt before their moment"
+        assert [row["crisis_at"] for row in await d.rows("SELECT crisis_at FROM speaking")] == [d.at], "openers pause after each"
+
+
+async def test_the_second_voice_is_asked_what_the_words_leave_open(db: Database) -> None:
+    async with talking(db, reply("yes"), reply("Tell me.")) as (d, _):
+        assert d.listening is not None
+        abuse = Emergency(when="abuse", kind="abuse", say="It is not your fault.")
+        d.listening = replace(d.listening, lines=(abuse,), voice=d.processor)
+        assert await d.hear("I am afraid of my husband") == ["It is not your fault.", "Tell me."]
+        assert "mistreated" in seen(d.model.requests[0])
+        d.model.add(reply("Good."))
+        assert await d.hear("I almost passed out laughing") == ["Good."], "no line for it, so nobody is asked"
 
 
 async def test_a_login_is_an_event_only_where_an_opener_may_follow(db: Database) -> None:

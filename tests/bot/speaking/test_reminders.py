@@ -98,7 +98,7 @@ SILENCES = {
 @asynccontextmanager
 async def reminded(db: Database, *purposes: str, way: Way = Way()) -> AsyncIterator[tuple[Dialogue, Counts]]:
     """Somebody whose reminders have come due, their events in the inbox."""
-    asked = reply("I will.", *(call("set_timer", purpose=purpose, in_minutes=5) for purpose in purposes))
+    asked = reply("I will.", *(call("set_timer", purpose=purpose, asked="Remind me", in_minutes=5) for purpose in purposes))
     counts = Counts()
 
     def answer(_: object) -> Step:
@@ -192,14 +192,15 @@ async def test_the_agent_knows_what_the_bot_said(db: Database) -> None:
 
 
 async def test_one_that_comes_with_a_follow_up_is_said_and_the_follow_up_left_to_the_model(db: Database) -> None:
-    own = call("set_timer", purpose="ask how the exam went", in_minutes=240, own_idea=True)
-    asked = call("set_timer", purpose="water the plants", in_minutes=240)
-    script = [reply("Good luck!", own, asked), reply(None, call("send_message", text="How was the exam?"))]
+    own = call("set_timer", purpose="ask how the exam went", in_minutes=240)
+    asked = call("set_timer", purpose="water the plants", asked="remind me of the plants", in_minutes=240)
+    script = [reply("Hi"), reply("Good luck!", own, asked), reply(None, call("send_message", text="How was the exam?"))]
     async with dialogue(db, *script) as d:
         d.initiative = Initiative(db, RULES)
         d.engine = QUICK
-        await d.hear("I have an exam, and remind me of the plants")
+        await d.hear("Hello")
         await give_leave(d)
+        await d.hear("I have an exam, and remind me of the plants in four hours")
         d.clock[0] += timedelta(minutes=240)
         await fire(d)
         assert await worked_off(d) == [PLANTS, "How was the exam?"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -20,7 +21,7 @@ from tests.servers.model import Request, Status, call, reply
 async def test_plain_text_is_the_reply(db: Database) -> None:
     async with dialogue(db, reply("Hello Ada.")) as d:
         assert await d.hear("Hi") == ["Hello Ada."]
-        assert '"from":"Ada"' in d.model.requests[0].messages[-2]["content"]
+        assert '"from":"Ada"' in d.model.requests[0].last
 
 
 async def test_text_beside_a_call_that_yields_is_the_reply(db: Database) -> None:
@@ -134,7 +135,7 @@ async def test_duplicate_call_ids_are_told_apart(db: Database) -> None:
     one = call("working_context_append", call_id="same", section="goals", content="One.", request_heartbeat=True)
     two = call("working_context_append", call_id="same", section="goals", content="Two.")
     async with dialogue(db, reply(None, one, two), reply("Both.")) as d:
-        assert await d.hear("goals") == ["Both."]
+        assert await d.hear("goals one and two") == ["Both."]
         ids = [m["tool_call_id"] for m in d.model.requests[1].messages if m["role"] == "tool"]
         assert len(set(ids)) == 2
         assert len(await d.entries()) == 2
@@ -187,7 +188,7 @@ async def test_what_the_bot_said_is_found_by_its_name_and_what_it_thought_is_not
         await d.hear("What goes well with tea?")
         await d.hear("I will try.")
         await d.hear("What did Mika advise?")
-        found = str(d.model.requests[-1].messages[-2]["content"])
+        found = d.model.requests[-1].last
         assert "Try honey." in found
         assert "Good luck." in found
         assert "sugar" not in found
@@ -204,15 +205,81 @@ async def test_quotes_of_others_come_as_data_under_their_author(db: Database) ->
 
 
 async def test_the_prompt_begins_the_same_from_call_to_call(db: Database) -> None:
-    async with dialogue(db, reply("One."), reply("Two.")) as d:
+    searching = reply("Let me look.", call("recall_storage_search", query="first"))
+    async with dialogue(db, reply("One."), searching, reply("Two.")) as d:
         await d.hear("first")
         await d.hear("second")
-        first, second = (request.messages for request in d.model.requests)
-        assert second[: len(first) - 1] == first[:-1], "only the status line at the end may change"
+        first, second, third = (request.messages for request in d.model.requests)
+        assert second[: len(first) - 1] == first[:-1], "only the newest message has the status"
+        status, said = str(first[-1]["content"]).split("\n")
+        assert json.loads(status)["type"] == "status"
+        assert second[len(first) - 1] == {"role": "user", "content": said}, "older ones have none"
+        assert third[: len(second)] == second, "word for word through the passes"
+
+
+async def test_a_stored_fact_leaves_the_beginning_as_it_is_until_the_next_flush_and_a_correction_changes_it_at_once(
+    db: Database,
+) -> None:
+    def keep(fact: str) -> object:
+        return reply("Noted.", call("working_context_append", section="key_facts", content=fact))
+
+    right = reply("Right.", call("working_context_replace", old="Ada has a cat.", new="Ada has a dog."))
+    async with dialogue(db, keep("Ada has a cat."), reply("1"), keep("Ada sings."), right, reply("2"), reply("3")) as d:
+        await d.hear("I have a cat.")
+        await d.hear("one")
+        await d.hear("I sing.")
+        await d.hear("No, a dog.")
+        await d.hear("two")
+        shown = [(str(r.messages[0]["content"]), str(r.last).split("\n")[0]) for r in d.model.requests]
+        assert len({system for system, _ in shown}) == 1
+        assert json.loads(shown[1][1])["working_context"] == ["key_facts: Ada has a cat."]
+        assert json.loads(shown[-1][1])["working_context"] == ["key_facts: Ada has a dog.", "key_facts: Ada sings."]
+        await d.rows("UPDATE conversations SET entries_shown = 1000000 RETURNING id")
+        await d.rows("UPDATE agents SET version = version + 1 RETURNING id")
+        await d.hear("three")
+        system, status = str(d.model.requests[-1].messages[0]["content"]), str(d.model.requests[-1].last).split("\n")[0]
+        assert "- Ada has a dog.\n- Ada sings." in system
+        assert "working_context" not in json.loads(status)
+
+
+async def test_an_exchange_that_is_over_shows_what_was_said_after_its_results(db: Database) -> None:
+    quiet = reply(None, call("stay_silent"))
+    say = reply("Better not sugar.", call("send_message", text="Try honey."), call("recall_storage_search", query="tea"))
+    steps = (
+        say,
+        reply("They know now."),
+        reply("Sure.", call("working_context_append", section="goals", content="tea")),
+        quiet,
+        reply("Hello."),
+    )
+    async with dialogue(db, *steps) as d:
+        await d.hear("What goes well with tea?")
+        await d.hear("Any timers?")
+        assert await d.hear("(to somebody else)", addressed=False) == []
+        await d.hear("Hi.")
+        sent = d.model.requests[-1].messages[1:]
+        assert [(m["role"], len(m.get("tool_calls", ()))) for m in sent] == [  # type: ignore[arg-type]
+            ("user", 0),
+            ("assistant", 1),
+            ("tool", 0),
+            ("assistant", 0),
+            ("user", 0),
+            ("assistant", 1),
+            ("tool", 0),
+            ("assistant", 0),
+            ("user", 0),
+        ]
+        assert [m["content"] for m in sent if m["role"] == "assistant"] == [None, "Try honey.", None, "Sure."]
+        assert [json.loads(line).get("message") for line in str(sent[-1]["content"]).split("\n")] == [
+            None,
+            "(to somebody else)",
+            "Hi.",
+        ]
+        assert "They know now." not in seen(d.model.requests[-1]), "a thought after the reply"
 
 
 async def test_a_due_timer_tells_the_agent_its_purpose(db: Database) -> None:
-    timer = call("set_timer", purpose="remind Ada of the dentist", in_minutes=1)
+    timer = call("set_timer", purpose="remind Ada of the dentist", asked="remind me of the dentist", in_minutes=1)
     async with dialogue(db, reply("Set.", timer), reply(None, call("send_message", text="Dentist!"))) as d:
         await d.hear("remind me of the dentist")
         assert await fire_due(db, d.at + timedelta(minutes=2)) == 1
@@ -220,4 +287,4 @@ async def test_a_due_timer_tells_the_agent_its_purpose(db: Database) -> None:
         claim = await d.claim(int(str(agent["id"])))
         await d.agent.turn(claim)
         assert await d.outbox(claim) == ["Dentist!"]
-        assert "remind Ada of the dentist" in str(d.model.requests[-1].messages[-2]["content"])
+        assert "remind Ada of the dentist" in d.model.requests[-1].last

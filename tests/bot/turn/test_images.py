@@ -11,8 +11,8 @@ from tests.servers.model import Request, call, reply
 
 
 def shown(request: Request) -> list[str]:
-    """The addresses of the pictures in a request."""
-    content = request.messages[-1]["content"]
+    """The addresses of the pictures in a request; they stand in the newest message of the person."""
+    content = [message["content"] for message in request.messages if message["role"] == "user"][-1]
     parts = content if isinstance(content, list) else []
     return [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
 

@@ -111,7 +111,7 @@ async def test_after_a_flush_the_queue_takes_at_most_half_of_what_the_fixed_part
             await talk(d, 1, n)
             n += 1
         after = d.model.requests[-1]
-        queue = [m for m in after.messages[1:-1] if "summary" not in str(m.get("content"))[:20]]
+        queue = [m for m in after.messages[1:] if "summary" not in str(m.get("content"))[:20]]
         fixed = size(after) - sum(len(OTHER.encode(str(m.get("content")))) for m in queue)
         tokens = sum(4 + len(OTHER.encode(str(m.get("content")))) for m in queue)
         assert tokens <= (SMALL.budget - SMALL.reply_reserve - fixed) * 0.5 * 1.15, "with another tokenizer, give or take"
@@ -211,7 +211,7 @@ async def test_the_model_may_save_when_warned(db: Database) -> None:
     def saving(request: Request) -> Step:
         if is_summary(request):
             return reply("A summary.")
-        if PRESSURE[:40] in request.last or PRESSURE[:40] in str(request.messages[-2].get("content")):
+        if PRESSURE[:40] in request.last:
             return reply("ok", call("archival_storage_insert", content="Entry number 0 was important."))
         return reply("ok")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.config.persona import Emergency, Persona
-from bot.words.care import recognise
+from bot.config.persona import Emergency
+from bot.words.care import Kind, recognise, speaks_of
 
 PLAIN = [
     # en
@@ -228,11 +228,131 @@ def test_any_text_gets_an_answer(text: str) -> None:
     assert recognise(text) in (None, "plain", "perhaps")
 
 
-def test_the_lines_are_those_that_the_operator_marked() -> None:
-    said = Persona(name="K", character="x", emergency=(Emergency(when="a", say="A"), Emergency(when="b", say=" B ", kind="harm")))
-    assert said.care == ("B",)
-    assert Persona(name="K", character="x", emergency=(Emergency(when="a", say="A"), Emergency(when="b", say="B"))).care == ("A",)
-    assert Persona(name="K", character="x").care == ()
+EMERGENCIES: dict[Kind, tuple[list[str], list[str]]] = {
+    # kind: what is plain, what is none
+    "medical": (
+        [
+            "My dad is having a heart attack",
+            "I can't breathe",
+            "she is unconscious on the floor",
+            "He is not breathing!",
+            "my son swallowed some bleach",
+            "please, I need an ambulance",
+            "Ich bekomme keine Luft",
+            "Mein Mann liegt bewusstlos in der Küche",
+            "Er atmet nicht mehr",
+            "Ich brauche einen Notarzt",
+            "ich habe starke Brustschmerzen",
+            "Je n'arrive plus à respirer",
+            "No puedo respirar",
+            "non riesco a respirare",
+            "não consigo respirar",
+            "hij ademt niet",
+            "nefes alamıyorum",
+            "nie mogę oddychać",
+            "я не могу дышать",
+            "لا أستطيع التنفس",
+            "我不能呼吸",
+            "息ができない",
+            "숨을 못 쉬겠어",
+        ],
+        [
+            "You almost gave me a heart attack",
+            "I laughed so hard I can't breathe",
+            "a stroke of luck",
+            "My breaststroke got better",
+            "Heute habe ich vor Lachen keine Luft bekommen",
+            "I bought a new ambulance toy for my son",
+            "I also have a cat",
+        ],
+    ),
+    "violence": (
+        [
+            "I'm going to kill my boss",
+            "I want to hurt her",
+            "he threatened to kill me",
+            "He has a knife and is outside",
+            "Ich werde ihn umbringen",
+            "ich bringe meinen Nachbarn um",
+            "Je vais le tuer",
+            "voy a matarlo",
+            "vou matar ele",
+            "ik ga hem vermoorden",
+            "я его убью",
+            "我要杀了他",
+        ],
+        [
+            "I'm going to kill them in the game tonight",
+            "I will kill my back with this desk",
+            "We want to shoot photos on Sunday",
+            "Ich bringe ihn zum Bahnhof",
+            "I also have a cat",
+        ],
+    ),
+    "abuse": (
+        [
+            "My husband hits me",
+            "my dad keeps beating my sister",
+            "I was raped",
+            "he forced me to have sex",
+            "Mein Mann schlägt mich",
+            "Er hat mich gestern geschlagen",
+            "Ich wurde missbraucht",
+            "mon mari me frappe",
+            "mi marido me pega",
+            "mio marito mi picchia",
+            "meu pai me bate",
+            "hij slaat me",
+            "муж меня бьёт",
+            "老公打我",
+        ],
+        [
+            "She beats me at chess every time",
+            "It hit me that I forgot the milk",
+            "Hit me up when you are there",
+            "beats me",
+            "Er schlägt mich für das Amt vor",
+            "Sie hat mich beim Schach geschlagen",
+            "My brother beat me in the race",
+            "I also have a cat",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, (plain, _) in EMERGENCIES.items() for text in plain])
+def test_other_emergencies_are_recognised_too(kind: Kind, text: str) -> None:
+    assert recognise(text, kind) == "plain"
+    assert recognise(f"Hello. {text.upper() if text.isascii() else text}. Sorry for that.", kind) == "plain"
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, (_, none) in EMERGENCIES.items() for text in none])
+def test_what_only_sounds_like_one_is_none(kind: Kind, text: str) -> None:
+    assert recognise(text, kind) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("medical", "My grandfather had a stroke last year"),
+        ("medical", "In the film she stopped breathing"),
+        ("violence", "I could kill him"),
+        ("violence", "my mom is going to kill me"),
+        ("abuse", "I am afraid of my husband"),
+        ("abuse", "> My husband hits me\nThat is in a letter I got"),
+    ],
+)
+def test_an_emergency_that_may_be_none_is_for_the_second_voice(kind: Kind, text: str) -> None:
+    assert recognise(text, kind) == "perhaps"
+
+
+def test_an_operators_own_words_are_found_whole_and_however_written() -> None:
+    assert speaks_of("Es riecht nach GAS hier!", ("riecht nach Gas",))
+    assert speaks_of("my café burns", ("cafe burns",))
+    assert not speaks_of("gasoline", ("gas",))
+    assert not speaks_of("anything", ("", " "))
+    with pytest.raises(ValueError, match="names nothing by which its moment is recognised"):
+        Emergency(when="it burns", say="Run!")
 
 
 def test_long_texts_are_quick() -> None:

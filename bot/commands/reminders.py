@@ -1,0 +1,149 @@
+"""/reminders: what waits, with its numbers; move, snooze, finish and cancel. The buttons under a reminder run these lines too."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from adapters.base import Answer
+from bot.commands.changing import changed, lock
+from bot.commands.context import Asking, CommandRefused
+from bot.speaking import rescheduling
+from bot.speaking.appointments import SET_COLUMNS, cancelling
+from bot.speaking.saying import SNOOZES, Set, is_set, line
+from memory.dates import when_in
+from memory.db import Connection, value
+from memory.recurrence import following
+from memory.things import thing
+from memory.zones import instant, zone_named
+
+WHICH = "Name it by its number, such as t3; /reminders lists them."
+MOVE = "Say when: /reminders move t3 tomorrow at 9, or in 20 minutes."
+NO_ZONE = "For a time on the clock I need your time zone first: /settings timezone Europe/Berlin."
+LONGEST = 7 * 24 * 60
+"""Minutes for which a reminder can be put off."""
+
+
+async def reminders(asking: Asking) -> Answer:
+    """What waits, in order, each with its number and a button that cancels it."""
+    verdict = asking.allowed("reminders")
+    if asking.agent is None:
+        return Answer("No reminder is set.")
+    zone, locale = await _person(asking)
+    async with asking.open(verdict) as connection:
+        cursor = await connection.execute(
+            f"""SELECT {SET_COLUMNS} FROM timers WHERE due_at IS NOT NULL AND kind = ANY (%s) ORDER BY due_at, id""",  # noqa: S608
+            (list(rescheduling.KINDS),),
+        )
+        timers = [Set(**row) for row in await cursor.fetchall()]
+    if not timers:
+        return Answer("No reminder is set.")
+    lines = [f"t{each.id}  {line(each, asking.parts.now(), zone, locale)}" for each in timers]
+    return Answer("\n".join(lines), tuple(cancelling(timers, locale)))
+
+
+async def cancel(asking: Asking) -> Answer:
+    """Let one come no more."""
+    async with _one(asking) as (connection, row, _):
+        if row["due_at"] is None:
+            raise CommandRefused("It is over or cancelled already.")
+        await rescheduling.end(connection, row, "cancel", asking.parts.now())
+    return Answer(f"Cancelled: {row['purpose']}.")
+
+
+async def stop(asking: Asking) -> Answer:
+    """Not again: as /reminders cancel, and no fault where it is over."""
+    async with _one(asking) as (connection, row, _):
+        if row["due_at"] is not None:
+            await rescheduling.end(connection, row, "stop", asking.parts.now())
+    return Answer(f"It does not come again: {row['purpose']}.")
+
+
+async def done(asking: Asking) -> Answer:
+    """It is done: one that was put off does not come again; one that recurs comes at its next time."""
+    async with _one(asking) as (connection, row, _):
+        if row["due_at"] is not None and row["every"] is None:
+            await rescheduling.end(connection, row, "done", asking.parts.now())
+    if row["every"] is None or row["due_at"] is None:
+        return Answer(f"Done: {row['purpose']}.")
+    zone, locale = await _person(asking)
+    return Answer(f"Done. {is_set(_set(row), asking.parts.now(), zone, locale)}")
+
+
+async def snooze(asking: Asking) -> Answer:
+    """Let it come again in some minutes."""
+    zone, locale = await _person(asking)
+    async with _one(asking) as (connection, row, rest):
+        minutes = int(rest) if rest.isdecimal() else SNOOZES[0] if not rest else 0
+        span = when_in(f"in {rest}", asking.parts.now().replace(tzinfo=None)) if not minutes else None
+        if span is not None and span.span is not None:
+            minutes = max(1, round(span.span.total_seconds() / 60))
+        if not 0 < minutes <= LONGEST:
+            raise CommandRefused("Say for how many minutes, at most a week: /reminders snooze t3 10.")
+        timer = await rescheduling.snooze(connection, row, minutes, asking.parts.now())
+    return Answer(is_set(timer, asking.parts.now(), zone, locale), tuple(cancelling([timer], locale)))
+
+
+async def move(asking: Asking) -> Answer:
+    """Give one another time, in words."""
+    zone, locale = await _person(asking)
+    now, tz = asking.parts.now(), zone_named(zone)
+    async with _one(asking) as (connection, row, rest):
+        when = when_in(rest, now.astimezone(tz or UTC).replace(tzinfo=None), locale)
+        if when is None:
+            raise CommandRefused(MOVE)
+        if when.span is None and tz is None:
+            raise CommandRefused(NO_ZONE)
+        wall = (
+            when.wall if when.wall is not None else (now + (when.span or timedelta())).astimezone(tz or UTC).replace(tzinfo=None)
+        )
+        due = _due(wall, zone, when.every or row["every"] or "", now)
+        if due is None:
+            raise CommandRefused("That time is over. " + MOVE)
+        timer = await rescheduling.move(connection, row, wall, due, when.every, zone, now)
+    return Answer(is_set(timer, now, zone, locale), tuple(cancelling([timer], locale)))
+
+
+def _due(wall: datetime, zone: str, every: str, now: datetime) -> datetime | None:
+    try:
+        if every:
+            return following(wall, zone or "UTC", every, now)
+        tz = zone_named(zone)
+        due = instant(wall, tz) if tz else wall.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+    return due if due > now else None
+
+
+@asynccontextmanager
+async def _one(asking: Asking) -> AsyncIterator[tuple[Connection, dict[str, Any], str]]:
+    """The reminder that is named, with what follows its number, in a transaction that changes it. Raises CommandRefused."""
+    verdict = asking.allowed("reminders")
+    word, _, rest = asking.argument.strip().partition(" ")
+    named = thing(word)
+    if named is None or named.letter != "t":
+        raise CommandRefused(WHICH)
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        row = await rescheduling.found(connection, named.number)
+        if row is None:
+            raise CommandRefused(f"There is no reminder {named} here. {WHICH}")
+        yield connection, row, rest.strip()
+        await changed(connection)
+    if asking.agent is not None:
+        await asking.parts.cache.forget_quietly(asking.agent)
+
+
+async def _person(asking: Asking) -> tuple[str, str]:
+    """The time zone (empty: unknown) and the locale of whose reminders these are."""
+    if asking.agent is None:
+        return "", ""
+    async with asking.parts.db.agent(asking.agent) as connection:
+        zone = await value(connection, "SELECT coalesce(timezone, '') FROM agents")
+        return zone, await value(connection, "SELECT coalesce(locale, '') FROM agents")
+
+
+def _set(row: dict[str, Any]) -> Set:
+    return Set(row["id"], row["purpose"], row["due_at"], row["wall_time"], row["every"] or "")

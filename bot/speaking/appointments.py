@@ -1,0 +1,235 @@
+"""What is set is said: the bot's own lines below a reply, whatever the model wrote.
+
+Every timer that a turn set is shown with a button that cancels it. Where a person asked for one, or the reply promises one, and none was set,
+the agent gets one more pass; then the bot says that nothing is set and what it needs for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from adapters.base import Button
+from bot.engine.events import Claim
+from bot.engine.turns import Step, buttons_json
+from bot.keeping import consent
+from bot.speaking import by_words, saying
+from bot.speaking.saying import Set
+from bot.words.answers import yes_or_no
+from bot.words.reminding import asks_reminder, promises_reminder
+from memory import log as memory_log
+from memory.agent_state import AgentState
+from memory.dates import when_in
+from memory.db import Connection
+from memory.messages import Draft
+from memory.recurrence import following
+from memory.zones import instant, zone_named
+
+LINE = -30
+"""The step of these lines in the outbox, which no turn reaches."""
+SHOWN = 5
+"""Timers that are shown with buttons."""
+PROMPT = (
+    "The person asked to be reminded, or you promised it, but no timer is set, so nothing would come. Call set_timer now with their words in "
+    "`asked`. If something is missing (their time zone, the time), say what, and promise nothing."
+)
+AGREED = "The person said yes to the bot's question: that timer is set, and the bot shows it. Answer in a few words."
+DECLINED = "The person said no to the bot's question: nothing is set. Accept it in a few words."
+OVER = "The person said yes to the bot's question, but its time is over. Ask when it should be instead."
+SET_COLUMNS = "id, purpose, due_at, wall_time, coalesce(every, '') AS every"
+
+
+def cancelling(timers: Sequence[Set], locale: str) -> list[Button]:
+    """A button for each timer that cancels it; where there are several, with what it is."""
+    label = saying.text("cancel", locale)
+    several = len(timers) > 1
+    return [
+        Button(f"{label}: {each.purpose[:40]}" if several else label, f"/reminders cancel t{each.id}") for each in timers[:SHOWN]
+    ]
+
+
+def in_question(claim: Claim, state: AgentState, said: Sequence[str]) -> str:
+    """What of a turn is about a reminder that should be set: the person's asking or the reply's promise; empty: nothing is."""
+    if not claim.addressed:
+        return ""
+    texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
+    if not texts:  # asked to answer the last message once more
+        own = [message.content for message in state.queue if message.role == "user" and message.kind == "message"]
+        texts = own[-1:]
+
+    def has_time(text: str) -> bool:
+        return when_in(text, datetime(2026, 1, 1)) is not None  # noqa: DTZ001 - whether, not when
+
+    asked = next((text for text in texts if asks_reminder(text, has_time)), "")
+    return asked or next((text for text in said if promises_reminder(text)), "")
+
+
+async def show(step: Step, state: AgentState, numbers: Collection[int]) -> bool:
+    """Put the line about the timers that a turn set below its reply. `numbers`: those, as far as this run of the turn knows."""
+    rows = await _rows(
+        step.connection,
+        f"""SELECT {SET_COLUMNS}, kind FROM timers WHERE (id = ANY(%s) OR turn_id = %s) AND due_at IS NOT NULL
+            AND kind IN ('reminder', 'follow_up') ORDER BY due_at, id""",  # noqa: S608 - names of ours
+        list(numbers),
+        step.claim.turn,
+    )
+    if not rows:
+        return False
+    timers = [_set(row) for row in rows]
+    lines = [saying.is_set(each, step.now, state.zone, state.locale) for each in timers]
+    await step.say(LINE, "\n".join(lines), cancelling(timers, state.locale))
+    return True
+
+
+def _set(row: Mapping[str, Any]) -> Set:
+    return Set(row["id"], row["purpose"], row["due_at"], row["wall_time"], row["every"])
+
+
+async def say_nothing_is_set(step: Step, state: AgentState, about: str, *, asked: bool) -> None:
+    """Tell the person that nothing is set, what it takes, and what waits. `asked`: they asked; else the reply promised."""
+    rows = await _rows(
+        step.connection,
+        f"SELECT {SET_COLUMNS} FROM timers WHERE due_at IS NOT NULL AND kind = 'reminder' ORDER BY due_at LIMIT 5",  # noqa: S608
+    )
+    if rows and not asked:
+        return  # the reply may speak of one of these
+    lines = [f"{saying.text('nothing', state.locale)} {saying.text(missing(about, step.now, state), state.locale)}"]
+    waiting = [saying.line(_set(row), step.now, state.zone, state.locale) for row in rows]
+    lines += [f"{saying.text('waiting', state.locale)} {'; '.join(waiting)}"] if waiting else []
+    await step.say(LINE, "\n".join(lines))
+
+
+def missing(about: str, now: datetime, state: AgentState) -> str:
+    """What a request lacks, as a key of the bot's texts."""
+    if state.unkept:
+        return "paused"
+    zone = zone_named(state.zone)
+    found = when_in(about, now.astimezone(zone or UTC).replace(tzinfo=None), state.locale)
+    if found is None:
+        return "time"
+    return "zone" if found.span is None and zone is None else "again"
+
+
+async def proposal(connection: Connection, turn: int, state: AgentState, now: datetime) -> str:
+    """The bot's question about what the agent would set and nobody asked for; empty: there is none of this turn."""
+    row = await _proposed(connection, turn)
+    if row is None:
+        return ""
+    shown = saying.line(_set({**row, "due_at": _due(row, now) or now}), now, state.zone, state.locale)
+    return saying.text("proposal", state.locale).format(shown)
+
+
+async def _proposed(connection: Connection, turn: int) -> dict[str, Any] | None:
+    rows = await _rows(
+        connection,
+        "SELECT id, purpose, due_at, wall_time, zone, coalesce(every, '') AS every FROM timers WHERE kind = 'proposal' AND turn_id = %s",
+        turn,
+    )
+    return rows[0] if rows else None
+
+
+def _due(row: Mapping[str, Any], now: datetime) -> datetime | None:
+    try:
+        return following(row["wall_time"], row["zone"], row["every"], now)
+    except (ValueError, OverflowError, KeyError):
+        return None
+
+
+async def answered(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
+    """Act on the person's plain yes or no to the bot's question about a timer, or their word about one that came.
+
+    Returns what the agent reads of it, and what is set by it.
+    """
+    texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
+    if claim.origin != "person" or claim.step or not texts:
+        return [], set()
+    if yes_or_no("\n".join(texts)) is None:
+        return await by_words.act(step, claim)  # in nearly every turn without a look
+    given = await consent.answer(step.connection, claim, "timer")
+    row = None if given is None else await _proposed(step.connection, given.turn)
+    if given is None or row is None:
+        return [], set()
+    due = _due(row, step.now) if given.yes else None
+    if due is None:
+        await step.connection.execute("DELETE FROM timers WHERE id = %s", (row["id"],))
+        return [Draft("user", "alert", OVER if given.yes else DECLINED)], set()
+    await step.connection.execute(
+        "UPDATE timers SET kind = 'reminder', due_at = %s, turn_id = %s WHERE id = %s", (due, claim.turn, row["id"])
+    )
+    await memory_log.record(
+        step.connection,
+        agent=claim.agent,
+        place=claim.place,
+        at=step.now,
+        actor="person",
+        action="yes to a reminder",
+        target="timer",
+        target_id=row["id"],
+        turn=claim.turn,
+        after=row["purpose"],
+    )
+    return [Draft("user", "alert", AGREED)], {row["id"]}
+
+
+async def follow_edit(connection: Connection, message: int, before: str, text: str, at: datetime) -> None:
+    """The message that asked for timers says something else now: move them to the time that it names now, and say so either way."""
+    rows = await _rows(
+        connection,
+        f"""SELECT {SET_COLUMNS}, agent_id, place_id, turn_id, zone, created_at FROM timers
+            WHERE message_id = %s AND due_at IS NOT NULL AND kind = 'reminder' ORDER BY id""",  # noqa: S608 - names of ours
+        message,
+    )
+    if not rows:
+        return
+    [person] = await _rows(connection, "SELECT coalesce(timezone, '') AS zone, coalesce(locale, '') AS locale FROM agents")
+    zone, locale = person["zone"], person["locale"]
+    [said] = await _rows(connection, "SELECT created_at FROM messages WHERE id = %s", message)
+    moved = _moved(before, text, said["created_at"], at, zone, locale) if len(rows) == 1 else None
+    timers = [_set(row) for row in rows]
+    if moved is None:
+        lines = [saying.text("kept", locale).format("; ".join(saying.line(each, at, zone, locale) for each in timers))]
+    else:
+        wall, due, every = moved
+        await connection.execute(
+            "UPDATE timers SET wall_time = %s, due_at = %s, every = %s, zone = %s, faults = 0 WHERE id = %s",
+            (wall, due, every or None, zone or "UTC", timers[0].id),
+        )
+        timers = [Set(timers[0].id, timers[0].purpose, due, wall, every)]
+        lines = [f"{saying.text('moved', locale)}. {saying.is_set(timers[0], at, zone, locale)}"]
+    await say_apart(connection, rows[0]["turn_id"], "\n".join(lines), cancelling(timers, locale), at)
+
+
+def _moved(before: str, text: str, said: datetime, at: datetime, zone: str, locale: str) -> tuple[datetime, datetime, str] | None:
+    """The wall time, the moment and the recurrence that an edited request names; None where nothing else than the time may have changed."""
+    tz = zone_named(zone)
+    local = said.astimezone(tz or UTC).replace(tzinfo=None)
+    was, found = when_in(before, local, locale), when_in(text, local, locale)
+    if was is None or found is None or was.rest.casefold() != found.rest.casefold():
+        return None
+    if found.span is not None:
+        due: datetime | None = max(said + found.span, at)
+        return (due.astimezone(tz or UTC).replace(tzinfo=None), due, "") if due else None
+    if tz is None or found.wall is None:
+        return None
+    try:
+        due = following(found.wall, zone, found.every, at) if found.every else instant(found.wall, tz)
+    except (ValueError, OverflowError):
+        return None
+    return (found.wall, due, found.every) if due is not None and due > at else None
+
+
+async def say_apart(connection: Connection, turn: int | None, text: str, buttons: Sequence[Button], at: datetime) -> None:
+    """Say something about a turn that is over, where it was."""
+    await connection.execute(
+        """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons)
+           SELECT t.agent_id, t.place_id, p.platform, p.external_id, t.id, %(step)s,
+             (SELECT count(*) FROM outbox o WHERE o.turn_id = t.id AND o.step = %(step)s), %(text)s, %(at)s, %(buttons)s
+           FROM turns t JOIN places p ON p.id = t.place_id WHERE t.id = %(turn)s""",
+        {"step": LINE - 1, "text": text, "at": at, "buttons": buttons_json(buttons), "turn": turn},
+    )
+    await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
+
+
+async def _rows(connection: Connection, statement: str, *parameters: object) -> list[dict[str, Any]]:
+    return await (await connection.execute(statement.encode(), parameters)).fetchall()

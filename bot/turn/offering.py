@@ -1,0 +1,47 @@
+"""Which functions a turn offers the model: those that can be of use now.
+
+Found out once, when the turn begins, so that the beginning of the prompt stays the same through its passes. From turn to turn the set
+changes seldom: with the first entry, text in archival storage or timer, and where the bot is woken without being addressed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.engine.events import Claim
+from bot.functions import offered
+from bot.functions.registry import Need
+from bot.model.calls import FunctionSchema
+from bot.words.level import level
+from memory.agent_state import AgentState
+from memory.db import Connection
+
+_FORGETTING = re.compile(
+    r"\b(?:forget|delete|erase|remove|wipe|vergiss|vergessen|losch|oubli|efface|supprim|olvid|borra|elimin|esquec|apag|dimentic|cancell|scord)"
+)
+"""Words, levelled, in which people ask for something to be forgotten."""
+
+
+async def offering(
+    connection: Connection, claim: Claim, state: AgentState, *, leave: bool, small: bool
+) -> tuple[FunctionSchema, ...]:
+    """What the model may call in this turn. `leave`: the bot may ask for leave to write first; `small`: the chat model is small."""
+    cursor = await connection.execute(
+        """SELECT EXISTS (SELECT FROM timers WHERE due_at IS NOT NULL AND kind IN ('reminder', 'follow_up')) AS timers,
+             EXISTS (SELECT FROM memory_requests) AS request"""
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    own = claim.addressed and state.place.kind == "direct"
+    holds: dict[Need, bool] = {
+        "leave": own and leave,
+        # A small model does not need it once the zone is known; a large one hears of a move.
+        "zone": own and not (small and state.zone),
+        "entries": bool(state.entries),
+        "archive": state.archival_total > 0,
+        "timers": bool(row["timers"]),
+        "request": claim.addressed and bool(row["request"]),
+        "unaddressed": not claim.addressed,
+        "forgetting": claim.addressed and any(_FORGETTING.search(level(str(e.payload.get("text", "")))) for e in claim.events),
+    }
+    return offered([need for need, so in holds.items() if so], small=small)
