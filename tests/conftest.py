@@ -1,8 +1,7 @@
-"""Real servers for the tests: one PostgreSQL and one Redis per test process, a freshly cloned database per test."""
+"""Real servers for the tests: one PostgreSQL and one Redis per test process, an empty database per test."""
 
 from __future__ import annotations
 
-import itertools
 import logging
 import re
 import shutil
@@ -17,8 +16,7 @@ import pytest
 from bot.embedded import Servers, attach
 from memory.db import Database
 from memory.migrations import migrate
-
-_NUMBERS = itertools.count(1)
+from tests.databases import Databases
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +48,18 @@ def cluster() -> Iterator[Servers]:
         shutil.rmtree(top, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def databases(cluster: Servers) -> Databases:
+    """Databases like the template, one after the other."""
+    return Databases(cluster)
+
+
 @pytest.fixture
-def urls(cluster: Servers) -> Iterator[Urls]:
-    """A fresh clone of the template."""
-    name = f"test_{next(_NUMBERS)}"
-    with psycopg.connect(cluster.admin_url, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE keepsake OWNER keepsake_owner STRATEGY wal_log".encode())
-        yield Urls(_into(cluster.admin_url, name), _into(cluster.owner_url, name), _into(cluster.bot_url, name))
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+def urls(cluster: Servers, databases: Databases) -> Iterator[Urls]:
+    """A database like the template, for one test."""
+    name = databases.take()
+    yield Urls(_into(cluster.admin_url, name), _into(cluster.owner_url, name), _into(cluster.bot_url, name))
+    databases.give_back()
 
 
 @pytest.fixture
