@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 TIMERS = "timers"
@@ -97,6 +96,8 @@ def address(bind: str) -> tuple[str, int]:
 
 def serving(health: Health, bind: str, ready: Callable[[], Awaitable[bool]]) -> AbstractAsyncContextManager[None]:
     """/live (the loop turns), /ready (the services answer) and /metrics, while the context is open. Raises OSError when taken."""
+    # Late, as a command that serves nothing does not wait for it.
+    from aiohttp import web
 
     async def live(_: web.Request) -> web.Response:
         return web.Response(text="alive\n")

@@ -5,8 +5,6 @@ Whatever cannot be reached is one `StartError` that names its key in the configu
 
 import asyncio
 import logging
-import os
-import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from psycopg_pool import PoolTimeout
 from redis.exceptions import RedisError
 
 from bot import embedded, rehearsal
+from bot.app.data_folder import erasure_key, make_folder
 from bot.config.findings import Finding, StartError
 from bot.config.loading import Loaded
 from bot.embedded.lease import living
@@ -40,7 +39,6 @@ from memory.spending import Budgets, Limits, Price
 log = logging.getLogger(__name__)
 
 Progress = Callable[[str], None]
-KEY_FILE = "erasure.key"
 WATCH_EVERY = 2.0
 """Seconds between two looks at the servers inside."""
 
@@ -284,27 +282,3 @@ async def embedder_for(loaded: Loaded, db: Database, model: ModelClient) -> Embe
             ) from error
         dims = len(vector)
     return EndpointEmbedder(name, int(dims), call, failures=(ModelError,), refusals=())
-
-
-def make_folder(data: Path) -> None:
-    """Make the data folder (0700), also where no server runs inside it. Raises StartError."""
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StartError(
-            f"data.folder: {data} cannot be made ({error.strerror}). Make it, or choose another with KEEPSAKE_DATA."
-        ) from error
-
-
-def erasure_key(data: Path) -> bytes:
-    """The key of the hashes that an erasure leaves for a week; made at first use (0600)."""
-    path = data / KEY_FILE
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(32))
-    except FileExistsError:
-        pass
-    key = path.read_bytes()
-    if len(key) != 32:
-        raise StartError(f"data.folder: {path} is damaged. Remove it; a new one is made.")
-    return key

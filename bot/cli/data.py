@@ -13,7 +13,7 @@ import typer
 from redis.exceptions import RedisError
 
 from bot import embedded
-from bot.app.services import erasure_key, make_folder
+from bot.app.data_folder import erasure_key, make_folder
 from bot.cli.shared import existing, note, secret_of, settings
 from bot.config.findings import StartError
 from bot.config.loading import Loaded
