@@ -1,7 +1,7 @@
 """The model's part of `bot doctor`: it is tried with what the bot really sends, and each fault comes with the settings that mend it.
 
 mode     native function calls, calls by JSON schema: a fact told is kept, asked for is known, and is found on a second page of a search
-stream   an answer that is shown while it grows still has its calls
+stream   an answer in pieces still has its calls
 picture  it sees one, where it is said to
 window   a prompt as large as the budget is read from its first line to its last
 speed    how long reading and writing so much takes, against the time-out
@@ -87,6 +87,8 @@ class Examination:
     client: ModelClient
     names: Names
     replies: list[Reply] = field(default_factory=list)
+    pieces: list[Partial] = field(default_factory=list)
+    """Of answers that were streamed, what was there whenever more came."""
 
     async def findings(self) -> AsyncIterator[Finding]:
         """Everything about the model, a line a finding."""
@@ -110,18 +112,25 @@ class Examination:
             )
             return
         yield right(f"model: {self.names.chat} answers ({hello.seconds:.1f} s)")
-        before = self.client.calls
+        before = self.client.calls, self.client.streams
         try:
             async for finding in self._tried():
                 yield finding
         finally:
-            self.client.calls = before
+            self.client.calls, self.client.streams = before
 
     async def _tried(self) -> AsyncIterator[Finding]:
         size = self.loaded.config.model.size
         self.client.calls = self.loaded.config.model.calls
         small = await trials.small(self.loaded, self.client, self.names, lambda _: None)
         found = [await self._trial(mode, small=small) for mode in WORDS]
+        whole = await self._whole(found[0]) if found[0].faults and self.client.streams else None
+        if whole:
+            found[0] = whole
+            lost = "stream: function calls are lost when an answer is streamed"
+            yield wrong(lost, "Set model.stream to false.", fixes={"model.stream": False})
+        elif found[0].works:
+            yield right(f"stream: {'works, with function calls' if self.pieces else 'none, answers come whole'}")
         if not small and not any(trial.works for trial in found):
             found += [await self._trial(mode, small=True) for mode in WORDS]
         best = next((trial for trial in found if trial.works), None)
@@ -131,8 +140,6 @@ class Examination:
             return
         self.client.calls = best.mode
         specimen = specimen_for(self.loaded, self.names, small=best.small)
-        if best.mode == "native":
-            yield await self._stream(specimen)
         if self.loaded.config.model.sees_images:
             yield await self._picture(specimen)
         window, seconds, tokens = await self._window(specimen)
@@ -143,7 +150,7 @@ class Examination:
     async def _trial(self, mode: Mode, *, small: bool) -> Trial:
         self.client.calls = mode
         specimen = specimen_for(self.loaded, self.names, small=small)
-        ask = asker(self.client, self.names.chat, specimen, self.loaded)
+        ask = asker(self.client, self.names.chat, specimen, self.loaded, self.pieces.append)
         faults = []
         try:
             for name, task in TASKS.items():
@@ -154,29 +161,12 @@ class Examination:
             return Trial(mode, small, refusal=str(error))
         return Trial(mode, small, tuple(faults))
 
-    async def _stream(self, specimen: Specimen) -> Finding:
-        """Whether an answer that is streamed has its calls, as one that is not had them."""
-        seen: list[Partial] = []
-
-        async def ask(context: MainContext, functions: Sequence[FunctionSchema]) -> Reply:
-            return await self.client.complete(
-                self.names.chat,
-                context.messages,
-                functions,
-                max_tokens=specimen.settings.reply_reserve,
-                temperature=self.loaded.config.model.temperature,
-                watch=seen.append,
-            )
-
-        off = {"discord.streaming": False} if self.loaded.config.discord.streaming else None
-        remedy = "Set discord.streaming to false." if off else "Leave discord.streaming off."
-        try:
-            done = await attempt(specimen, ask, FACT)
-        except ModelError as error:
-            return wrong(f"stream: an answer cannot be streamed ({error})", remedy, fatal=False, fixes=off)
-        if not done.called:
-            return wrong("stream: function calls are lost when an answer is streamed", remedy, fatal=False, fixes=off)
-        return right(f"stream: {'works, with function calls' if seen else 'none, answers come whole'}")
+    async def _whole(self, streamed: Trial) -> Trial | None:
+        """A trial without a stream, where one with it failed and this one does not."""
+        self.client.streams = False
+        whole = await self._trial(streamed.mode, small=streamed.small)
+        self.client.streams = not whole.works
+        return whole if whole.works else None
 
     async def _picture(self, specimen: Specimen) -> Finding:
         picture = {"name": "square.png", "url": f"data:image/png;base64,{base64.b64encode(red_square()).decode()}"}

@@ -259,7 +259,9 @@ def _processor(loaded: Loaded, db: Database, model: ModelClient, names: Names, f
 
 def _client(url: str, key: str, loaded: Loaded, health: Health) -> WatchedModel:
     config = loaded.config.model
-    return WatchedModel(url, key, timeout=config.timeout, calls=config.calls, extra=config.extra, health=health)
+    return WatchedModel(
+        url, key, timeout=config.timeout, calls=config.calls, extra=config.extra, streams=config.stream, health=health
+    )
 
 
 async def embedder_for(loaded: Loaded, db: Database, model: ModelClient) -> Embedder:

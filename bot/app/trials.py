@@ -16,6 +16,7 @@ from bot.model.calls import FunctionSchema
 from bot.model.client import ModelClient
 from bot.model.errors import ModelError
 from bot.model.replies import Reply
+from bot.model.stream import Watch
 from bot.operations.endpoint import address
 from bot.turn.specimen import Ask, Specimen, Task, attempt
 from memory import tokens
@@ -49,8 +50,8 @@ def specimen_for(loaded: Loaded, names: Names, *, small: bool) -> Specimen:
     return Specimen(settings, prompts_of(loaded, names, small=small), loaded.persona, count)
 
 
-def asker(client: ModelClient, model: str, specimen: Specimen, loaded: Loaded) -> Ask:
-    """Asks as a turn does, but for the budgets and the stream."""
+def asker(client: ModelClient, model: str, specimen: Specimen, loaded: Loaded, watch: Watch | None = None) -> Ask:
+    """Asks as a turn does, but for the budgets. `watch` is told of what is streamed."""
 
     async def ask(context: MainContext, functions: Sequence[FunctionSchema]) -> Reply:
         return await client.complete(
@@ -59,6 +60,7 @@ def asker(client: ModelClient, model: str, specimen: Specimen, loaded: Loaded) -
             functions,
             max_tokens=specimen.settings.reply_reserve,
             temperature=loaded.config.model.temperature,
+            watch=watch,
         )
 
     return ask

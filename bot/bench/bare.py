@@ -44,13 +44,15 @@ class Bare:
 
 @asynccontextmanager
 async def by_library(url: str) -> AsyncIterator[Ask]:
-    """A model call as the library's documentation shows it."""
+    """A streamed model call as the library's documentation shows it."""
     http = openai.DefaultAsyncHttpxClient(trust_env=False)
     async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0, http_client=http) as client:
 
         async def ask(request: Mapping[str, Any]) -> str:
-            answer = await client.chat.completions.create(**request)
-            return str(answer.choices[0].message.content)
+            answer: list[str] = []
+            async for chunk in await client.chat.completions.create(**request):
+                answer += [choice.delta.content or "" for choice in chunk.choices]
+            return "".join(answer)
 
         yield ask
 

@@ -1,6 +1,6 @@
 """`bot bench tasks`: what a model does with single turns, whatever else is good or bad about it.
 
-Sixty things said to the bot, in English and German, 39 of which need a call: to keep, correct, remove, look up (also on a second page),
+Sixty things said to the bot, in English and German, 39 of which need a call: to keep, correct, remove, forget, look up (also on a second page),
 remind. The requests are the bot's own: its instructions, persona, functions and shape, in the way of asking that `model.calls` sets. The
 endpoint is the configured one (`bot --config FILE bench tasks`, or KEEPSAKE__MODEL__...); without one the rehearsal model does them.
 

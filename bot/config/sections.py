@@ -151,6 +151,9 @@ class ModelSection(ConfigSection):
     """How function calls are requested: `native` (the endpoint's own format), `schema` (through a JSON schema, for endpoints that
     handle calls badly) or `auto` (native, switching to schema if the endpoint refuses). `bot doctor` tells you which one fits.
     """
+    stream: bool = True
+    """Whether answers come in pieces, so that a slow model can be told from a dead one and a reply can grow in the chat. Off: for an
+    endpoint that loses function calls in a stream; `timeout` then counts for the whole answer."""
     size: Literal["auto", "small", "large"] = "auto"
     """Which prompts the chat model gets. `small`: compact instructions, fewer functions and arguments, for models of a few billion
     parameters; fixed part at most 1,100 tokens (1,900 with `large`). `auto`: the first start tries the model with a few tasks and

@@ -69,7 +69,7 @@ class ModelClient:
     coming may take `PATIENT` times as long. `extra` are parameters that every chat request gets as far as the model takes them.
 
     `calls` is how functions are asked for: the endpoint's own function calls, a JSON schema of the reply, or ("auto")
-    the one until the endpoint refuses it for a model and then the other.
+    the one until the endpoint refuses it for a model and then the other. `streams`: answers are asked for in pieces.
     `longest_wait` is how many seconds a call waits at most between two attempts; a longer `Retry-After` is handed
     to the caller in `ModelUnavailable`. `sleep` and `chance` (0 to 1) are arguments for the sake of tests.
     """
@@ -82,12 +82,14 @@ class ModelClient:
         timeout: float = 120.0,
         calls: Literal["auto", "native", "schema"] = "native",
         extra: Mapping[str, object] | None = None,
+        streams: bool = True,
         attempts: int = 3,
         longest_wait: float = 5.0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.calls = calls
+        self.streams = streams
         self.base_url = base_url
         """Where requests go; completed by `/v1` where nothing was found without."""
         self._timeout = timeout
@@ -227,7 +229,7 @@ class ModelClient:
             if ask.tool_choice != "auto" and ask.tool_choice not in habits.refused_choices:
                 request["tool_choice"] = ask.tool_choice
         # Also where nobody watches: of a slow model it is told from a dead one by what comes.
-        if habits.streams:
+        if self.streams and habits.streams:
             request |= {"stream": True} | ({"stream_options": {"include_usage": True}} if habits.stream_options else {})
         return request | habits.extras(self._extra, functions=bool(ask.functions))
 
@@ -267,12 +269,14 @@ class ModelClient:
         self, model: str, send: "_Send", learned: Callable[[openai.APIStatusError], bool]
     ) -> tuple[Body | ModelError, Literal["now", "later", "never"]]:
         # Errors are returned, not chained: the library's hold the endpoint's words, which may quote a message.
+        known = self._habits.get(model)
         try:
             async with asyncio.timeout(PATIENT * self._timeout), asyncio.timeout(self._timeout) as silence:
                 # The library's own timeout is per read, so a server that drips blanks would never end.
                 content = await send(lambda: silence.reschedule(asyncio.get_running_loop().time() + self._timeout))
         except openai.APIStatusError as error:
-            if (wrong_address(error) and self._completed()) or learned(error):
+            # What others learned while this request was on its way it could not heed.
+            if (wrong_address(error) and self._completed()) or self._habits.get(model) != known or learned(error):
                 return from_openai(error, model, self._timeout), "now"
             failure = from_openai(error, model, self._timeout)
             retried = isinstance(failure, ModelUnavailable) and (

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import web
 
@@ -40,18 +41,33 @@ async def _embeddings(_: web.Request) -> web.Response:
     )
 
 
-async def _chat(http: web.Request) -> web.Response:
+async def _chat(http: web.Request) -> web.StreamResponse:
     try:
         request = json.loads(await http.read())
         if not isinstance(request, dict):
             raise ValueError("the body must be an object")
-        if request.get("stream"):
-            raise ValueError("the rehearsal model does not stream")
         by_schema = schema_functions(request)
         made = answer(view_of(request if by_schema is None else unschemed(request, by_schema)))
     except (ValueError, RecursionError) as error:
         return _error(400, "invalid_request_error", f"The rehearsal model cannot read this request: {error}")
-    return web.json_response(completion(request, made, by_schema is not None))
+    body = completion(request, made, by_schema is not None)
+    return await _streamed(http, body) if request.get("stream") else web.json_response(body)
+
+
+async def _streamed(http: web.Request, body: Json) -> web.StreamResponse:
+    """A body as a stream of two chunks: the whole message, and how it ended, with the usage."""
+    choices: Any = body["choices"]
+    message: Json = dict(choices[0]["message"])
+    if "tool_calls" in message:
+        message["tool_calls"] = [{"index": index, **one} for index, one in enumerate(listed(message["tool_calls"]))]
+    ended = {"index": 0, "delta": {}, "finish_reason": choices[0]["finish_reason"]}
+    chunks = ({"choices": [{"index": 0, "delta": message, "finish_reason": None}]}, {"choices": [ended]})
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(http)
+    for chunk in chunks:
+        await response.write(f"data: {json.dumps({**body, 'object': 'chat.completion.chunk', **chunk})}\n\n".encode())
+    await response.write(b"data: [DONE]\n\n")
+    return response
 
 
 def completion(request: Mapping[str, object], made: Answer, by_schema: bool) -> Json:

@@ -265,7 +265,7 @@ class Agent:
             last = filtered.unanswerable(state)
             if last is None and turn.claim.addressed:
                 await step.say(turns.ASIDE - turn.set_aside, filtered.told(state, part))
-        turn.state = state
+        turn.state, turn.status = state, ""  # it may name the entry that is withheld now
         log.warning("turn %d: a content filter refuses a %s, which is withheld from now on", turn.claim.turn, part.kind)
         return last is not None and await self._close(turn, filtered.OWN_MESSAGE.format(number=last.id))
 

@@ -239,7 +239,7 @@ class Pressure:
 
     def only(self, turn: RunningTurn, parts: frozenset[Part]) -> MainContext:
         """The prompt with everything but these parts withheld."""
-        return self._build(replace(turn, state=only(turn.state, parts)), self.window())
+        return self._build(replace(turn, state=only(turn.state, parts), status=""), self.window())
 
     def _images(self, turn: RunningTurn) -> Sequence[Mapping[str, str]]:
         """As many of the turn's pictures as leave half of the window to everything else."""

@@ -15,12 +15,13 @@ from bot.engine import changes, turns
 from bot.engine.events import Claim, TurnCancelled
 from bot.turn.agent import Agent
 from memory.cache import Cache
+from tests.bot.dialogue import SETTINGS
 from tests.bot.engine.world import NOW, QUICK, place, world
 from tests.conftest import Urls
 
 
 async def _begun(engine, claim):  # type: ignore[no-untyped-def]
-    agent = Agent(engine.db, Cache(None), None, None, SimpleNamespace(), SimpleNamespace(), clock=lambda: NOW, limits={})  # type: ignore[arg-type]
+    agent = Agent(engine.db, Cache(None), None, None, SETTINGS, SimpleNamespace(), clock=lambda: NOW, limits={})  # type: ignore[arg-type]
     with contextlib.suppress(TurnCancelled):
         await agent._begin(await agent._opened(claim))
 

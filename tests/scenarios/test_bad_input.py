@@ -170,7 +170,7 @@ async def test_instructions_planted_in_memory_surface_as_data_weeks_later(db: Da
         reply("I found a strange note."),
     ]
     async with dialogue(db, *steps) as d:
-        await d.hear("keep this note")
+        await d.hear(f"keep this note: {planted}")
         await d.hear("what notes do I have?")
         [result] = d.model.requests[-1].contents("tool")[-1:]
         head, line = result.splitlines()[:2]
@@ -195,11 +195,11 @@ async def test_a_call_planted_in_a_memory_is_not_run_when_the_model_reads_it_out
         reply(f"It says, and I keep a wish:\n{planted}\n" + planted.replace("Obey", "Sail")),
     ]
     async with dialogue(db, *steps) as d:
-        await d.hear("keep this note")
+        await d.hear("keep this note of mine")
         assert await d.hear("what does the note say, word for word?") == [f"It says:\n{planted}"]
         assert await d.entries() == []
         # The model's own calls are found beside it all the same.
-        assert await d.hear("and again") == [f"It says, and I keep a wish:\n{planted}"]
+        assert await d.hear("and again; I want to sail") == [f"It says, and I keep a wish:\n{planted}"]
         [(_, kept)] = await d.entries()
         assert str(kept).startswith("Sail")
 

@@ -117,7 +117,7 @@ async def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: Mod
         calls = loaded.config.model.calls
         async with ModelClient(model.base_url, "", attempts=1, calls=calls, timeout=60) as client:
             found = [finding async for finding in Examination(loaded, client, NAMES).findings()]
-            assert client.calls == calls
+            assert (client.calls, client.streams) == (calls, True)
     return found
 
 
@@ -165,7 +165,7 @@ async def test_what_is_sent_is_what_the_bot_sends(tmp_path: Path, monkeypatch: p
         (Model(forgets=True), {}, "not so: a fact in view is known", {}),
         (Model(only_small=True), {}, "model.size: is large", {"model.size": "small", "model.calls": "native"}),
         (Model(blind=True), {"sees_images": True}, "a red square was not recognised", {"model.sees_images": False}),
-        (Model(streams=False), {}, "calls are lost when an answer is streamed", {}),
+        (Model(streams=False), {}, "calls are lost when an answer is streamed", {"model.stream": False}),
         (Model(reads=22_000), {}, "the beginning of the prompt is forgotten", {"context.budget": 6000}),
         (Model(reads=13_500, told=True), {}, "tokens of a prompt are read", {"context.budget": 4000}),
         (Model(reads=22_000, overflows=True), {}, "the endpoint refuses so long a prompt", {"context.budget": 6000}),

@@ -59,6 +59,8 @@ def right(request: Request) -> Step:
         arguments = {"old": task.known[0], "new": task.said}
     elif name == "working_context_remove":
         arguments = {"content": task.known[0]}
+    elif name == "forget":
+        arguments = {"words": "jazz"}
     elif name == "send_message":
         arguments = {"text": task.said}
     elif name in ("working_context_append", "archival_storage_insert"):

@@ -9,7 +9,7 @@ from bot.commands import COMMANDS, Command
 from bot.commands.access import BLOCKED
 from tests.bot.commands.conftest import Desk, Opener
 from tests.bot.commands.test_admin import BOSS, boss, root
-from tests.bot.commands.test_somebody_else import KEPT, SECRETS
+from tests.bot.commands.test_somebody_else import KEPT, SECRETS, TOLD
 from tests.bot.dialogue import Dialogue
 from tests.servers.model import reply
 
@@ -75,7 +75,7 @@ def lines(command: Command) -> tuple[str, ...]:
 async def test_a_block_leaves_an_admin_what_is_theirs_and_nothing_else(desk: Opener, state: State, pressed: bool) -> None:
     """`pressed`: the line comes from a button or a window, both of which say who they were made for."""
     async with desk(SECRETS, DONE, DONE, operators=BOSS, admins=ADMINS) as one:
-        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear(TOLD)
         await one.talk.elsewhere("lounge", "public").hear("Biscuit is in the club.")
         admin = root(one)
         await admin.hear("Hello.")
@@ -93,7 +93,7 @@ async def test_a_block_leaves_an_admin_what_is_theirs_and_nothing_else(desk: Ope
 
 async def test_a_button_from_before_the_block_does_nothing_any_more(desk: Opener) -> None:
     async with desk(SECRETS, DONE, operators=BOSS, admins=ADMINS) as one:
-        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear(TOLD)
         await one.talk.elsewhere("lounge", "public").hear("Biscuit is in the club.")
         admin = root(one)
         sure = await one.press("/admin memory delete @ada", admin)
@@ -105,7 +105,7 @@ async def test_a_button_from_before_the_block_does_nothing_any_more(desk: Opener
 
 async def test_an_admins_block_does_not_bind_an_operator_and_one_everywhere_does(desk: Opener) -> None:
     async with desk(SECRETS, operators=(*BOSS, "console::root"), admins=ADMINS) as one:
-        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear(TOLD)
         operator = root(one, roles=())
         await blocked_here(one, operator)
         assert "Biscuit" in await one.type("/admin memory view @ada", operator)
@@ -118,7 +118,7 @@ async def test_an_admins_block_does_not_bind_an_operator_and_one_everywhere_does
 @pytest.mark.parametrize("roles", [("captain",), ()])
 async def test_a_pause_takes_no_right_and_gives_none(desk: Opener, roles: tuple[str, ...]) -> None:
     async with desk(SECRETS, DONE, DONE, operators=BOSS, admins=ADMINS) as one:
-        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear(TOLD)
         await one.talk.elsewhere("lounge", "public").hear("Biscuit is in the club.")
         asker = root(one, roles=roles)
         await asker.hear("Hello.")
@@ -132,7 +132,7 @@ async def test_a_pause_takes_no_right_and_gives_none(desk: Opener, roles: tuple[
 
 async def test_whoever_was_never_seen_gets_no_further_and_is_not_made_known(desk: Opener) -> None:
     async with desk(SECRETS, operators=BOSS, admins=ADMINS) as one:
-        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear(TOLD)
         stranger = root(one, roles=())
         before = await everything(one)
         for command in COMMANDS:

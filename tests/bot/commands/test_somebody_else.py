@@ -7,11 +7,12 @@ from bot.commands import COMMANDS
 from tests.bot.commands.conftest import Opener
 from tests.servers.model import call, reply
 
+TOLD = "My dog is called Biscuit. Remind me to feed him in ten hours."
 SECRETS = reply(
     "Noted.",
     call("working_context_append", section="profile", content="Has a dog called Biscuit."),
     call("archival_storage_insert", content="Biscuit likes the park."),
-    call("set_timer", purpose="feed Biscuit", in_minutes=600),
+    call("set_timer", purpose="feed Biscuit", asked="Remind me to feed him in ten hours.", in_minutes=600),
 )
 DONE = reply("Noted.")
 KEPT = (
@@ -32,7 +33,7 @@ async def test_no_line_of_somebody_else_reaches_a_memory(desk: Opener) -> None:
     """Two hundred seeded lines: each command, with numbers that are Ada's, from Bob's direct message, their common channel and its admin."""
     async with desk(SECRETS, DONE, DONE, DONE, operators=("console::boss",), admins={"x": ("bob",)}) as one:
         lounge = one.talk.elsewhere("lounge", "public")
-        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear(TOLD)
         await lounge.hear("Good morning.")
         person = Person("console", "", "bob", "Bob", roles=("captain",))
         bob = one.talk.elsewhere("bob", "direct", workspace="", person=person)

@@ -57,6 +57,7 @@ EXAMPLES = {
     "engine.concurrency": "4",
     "engine.shutdown_grace": "1",
     "model.sees_images": "True",
+    "model.stream": "False",
     "model.image_tokens": "800",
     "model.image_bytes": "50000",
     "discord.streaming": "True",

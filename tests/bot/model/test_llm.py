@@ -438,6 +438,24 @@ async def test_a_refused_argument_is_left_out_from_then_on(field: str, words: st
         assert client.pauses == []
 
 
+async def test_what_one_request_learns_serves_those_on_their_way() -> None:
+    """The first minute after a start: many people ask at once, and every request is refused for the same thing."""
+    refusing = refuses("temperature", "Unsupported value: 'temperature' does not support 0.2 with this model.")
+    async with ScriptedModel(policy=refusing, latency=0.05) as model, Client(model.base_url) as client:  # type: ignore[arg-type]
+        replies = await asyncio.gather(*(client.ask(SEND, temperature=0.2) for _ in range(8)))
+        assert [each.text for each in replies] == ["fine"] * 8
+        assert (await client.ask(SEND, temperature=0.2)).text == "fine"
+        assert "temperature" not in model.requests[-1].body
+
+
+async def test_answers_come_whole_where_the_operator_wants_no_stream(model: ScriptedModel) -> None:
+    model.add(reply("fine"))
+    async with Client(model.base_url, streams=False) as client:
+        asked = [{"role": "user", "content": "Hello"}]
+        assert (await client.complete("m", asked, max_tokens=9, watch=lambda _: None)).text == "fine"
+    assert "stream" not in model.requests[0].body
+
+
 async def test_a_tool_choice_nobody_serves_is_left_out(model: ScriptedModel, client: Client) -> None:
     model.add(Status(404, None, "No endpoints found that support the provided 'tool_choice' value."), reply("fine"))
     assert (await client.ask(SEND, tool_choice="none")).text == "fine"

@@ -66,18 +66,13 @@ class Vendor(Habits):
 
 
 def whole_calls(message: Json, piece: int = 7) -> Iterator[Json]:
-    """Deltas of a vendor that streams text in pieces and each call whole."""
-    text = message.get("content")
-    for start in range(0, len(text) if isinstance(text, str) else 0, piece):
-        yield {"content": str(text)[start : start + piece]}
+    """Deltas of a vendor that streams thoughts and text in pieces and each call whole."""
+    for name in ("reasoning_content", "content"):
+        text = message.get(name)
+        for start in range(0, len(text) if isinstance(text, str) else 0, piece):
+            yield {name: str(text)[start : start + piece]}
     for index, call in enumerate(cast(list[Json], message.get("tool_calls") or [])):
         yield {"tool_calls": [{"index": index, **call}]}
-
-
-def thoughts(thought: str, piece: int = 9) -> Iterator[Json]:
-    """Deltas of a thought in the clear."""
-    for start in range(0, len(thought), piece):
-        yield {"content": None, "reasoning_content": thought[start : start + piece]}
 
 
 def raw(status: int, body: object) -> Status:

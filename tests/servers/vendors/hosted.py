@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from tests.servers.model import Json, Status, _deltas
-from tests.servers.vendors.base import Vendor, raw, thoughts, whole_calls
+from tests.servers.vendors.base import Vendor, raw, whole_calls
 from tests.servers.vendors.rules import (
     ENDS_IN_QUESTION,
     GEMINI_SCHEMA,
@@ -187,10 +187,6 @@ class Thinking(Vendor):
     def _thought(self) -> object:
         return THOUGHT
 
-    def deltas(self, message: Json) -> Iterator[Json]:
-        yield from thoughts(THOUGHT)
-        yield from _deltas(message)
-
 
 class DeepSeek(Thinking):
     """DeepSeek, thinking: "The reasoning_content in the thinking mode must be passed back to the API" (api-docs.deepseek.com
@@ -276,8 +272,7 @@ class XAI(Vendor):
         return {} if call_number else {"reasoning_content": THOUGHT}
 
     def deltas(self, message: Json) -> Iterator[Json]:
-        yield from thoughts(THOUGHT)
-        yield from whole_calls(message)
+        return whole_calls(message)
 
 
 class Cloudflare(Vendor):

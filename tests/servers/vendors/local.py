@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from tests.servers.model import Json, Status
-from tests.servers.vendors.base import Vendor, raw, thoughts, whole_calls
+from tests.servers.vendors.base import Vendor, raw, whole_calls
 from tests.servers.vendors.hosted import Mistral
 from tests.servers.vendors.rules import (
     ALL_ALTERNATE,
@@ -72,10 +72,6 @@ class VLLM(Vendor):
 
     def given(self, call_number: int) -> dict[str, object]:
         return {} if call_number else {"reasoning_content": "Hm."}
-
-    def deltas(self, message: Json) -> Iterator[Json]:
-        yield from thoughts("Hm.")
-        yield from super().deltas(message)
 
 
 class VLLMMistral(VLLM):
