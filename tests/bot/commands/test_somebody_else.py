@@ -11,7 +11,7 @@ SECRETS = reply(
     "Noted.",
     call("working_context_append", section="profile", content="Has a dog called Biscuit."),
     call("archival_storage_insert", content="Biscuit likes the park."),
-    call("set_timer", purpose="feed Biscuit", in_minutes=600),
+    call("set_timer", purpose="feed Biscuit", in_minutes=600, asked="Remind me to feed him"),
 )
 DONE = reply("Noted.")
 KEPT = (
@@ -32,7 +32,7 @@ async def test_no_line_of_somebody_else_reaches_a_memory(desk: Opener) -> None:
     """Two hundred seeded lines: each command, with numbers that are Ada's, from Bob's direct message, their common channel and its admin."""
     async with desk(SECRETS, DONE, DONE, DONE, operators=("console::boss",), admins={"x": ("bob",)}) as one:
         lounge = one.talk.elsewhere("lounge", "public")
-        await one.talk.hear("My dog is called Biscuit.")
+        await one.talk.hear("My dog is called Biscuit. Remind me to feed him in ten hours.")
         await lounge.hear("Good morning.")
         person = Person("console", "", "bob", "Bob", roles=("captain",))
         bob = one.talk.elsewhere("bob", "direct", workspace="", person=person)
@@ -40,6 +40,7 @@ async def test_no_line_of_somebody_else_reaches_a_memory(desk: Opener) -> None:
         there = one.talk.elsewhere("lounge", "public", person=person)
         await bob.hear("Hello.")
         await there.hear("Hello.")
+        assert await one.talk.rows("SELECT purpose FROM timers") == [{"purpose": "feed Biscuit"}]
         before = {table: await one.talk.rows(f"SELECT * FROM {table} ORDER BY 1, 2") for table in KEPT}
         numbers = [f"{letter}{number}" for letter in "mwat" for number in range(1, 9)]
         tails = [
