@@ -147,7 +147,12 @@ COMMANDS: tuple[Command, ...] = (
 QUIT = ("/quit", "leave (the terminal only)", "/quit")
 """The terminal's own command; its adapter handles it."""
 SHORT = {"/memory": "/memory view"}
-GROUPS = (("Your memory", "/memory"), ("Our conversation", ""), ("For operators and admins", "/admin"))
+GROUPS = (
+    ("Your memory", "/memory"),
+    ("Your reminders", "/reminders"),
+    ("Our conversation", ""),
+    ("For operators and admins", "/admin"),
+)
 
 
 def help_text(platform: str, *, admins: bool = True, about: str = "") -> str:
@@ -169,7 +174,8 @@ def help_text(platform: str, *, admins: bool = True, about: str = "") -> str:
     for title, prefix in GROUPS:
         if prefix == "/admin" and not admins:
             rows = [row for row in rows if row[0] == "/admin who" or not row[0].startswith("/admin")]
-        own = [row for row in rows if (row[0].startswith(prefix) if prefix else not row[0].startswith(("/memory", "/admin")))]
+        others = tuple(other for _, other in GROUPS if other and not prefix)
+        own = [row for row in rows if row[0].startswith(prefix) and not row[0].startswith(others)]
         lines += [title if admins or prefix != "/admin" else "Oversight"]
         for name, does, example in own:
             lines.append(f"  {name:<{width}}  {does}{f' (e.g. {example})' if example != name and not terminal else ''}")

@@ -70,7 +70,7 @@ class OutboxSender:
         self._settings = settings
         self._outbound = outbound or Senders()
         self._sending: set[asyncio.Task[None]] = set()
-        self._delivered: set[int] = set()
+        self._under_way: set[int] = set()
         self._lost_looks: list[datetime] = []
         self._look = asyncio.Event()
 
@@ -92,9 +92,10 @@ class OutboxSender:
             return False
         heads = await self._take(free)
         for head in heads:
+            self._under_way.add(head.id)
             task = asyncio.create_task(self._deliver(head))
             self._sending.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(partial(self._ended, head.id))
         return bool(heads)
 
     async def _take(self, most: int) -> list[_Head]:
@@ -114,8 +115,8 @@ class OutboxSender:
             self._lost_looks.append(now)
             raise
         heads = [_Head(row["outbox_id"], row["agent_id"], row["place_id"], row["doubtful"], now) for row in rows]
-        # What the platform has is not doubtful here, however long the database keeps us from writing it down.
-        return [head for head in heads if head.id not in self._delivered]
+        # What this process is sending is not doubtful to it, whether the clock jumps meanwhile or the database keeps us from writing it down.
+        return [head for head in heads if head.id not in self._under_way]
 
     async def _round(self) -> None:
         self._look.clear()
@@ -130,8 +131,9 @@ class OutboxSender:
         if payload in ("", self._adapter.platform):
             self._look.set()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, row: int, task: asyncio.Task[None]) -> None:
         self._sending.discard(task)
+        self._under_way.discard(row)
         if not task.cancelled() and (error := task.exception()) is not None:
             # The row stays marked as being sent and is looked up when it has become doubtful.
             log.warning("an outbox row could not be settled: %s", named(error))
@@ -232,11 +234,7 @@ class OutboxSender:
     async def _sent(self, head: _Head, platform_id: str) -> None:
         """A message that the platform has is sent, whoever has taken the row since and whatever they found."""
         sent = "UPDATE outbox SET state = 'sent', platform_id = %s WHERE id = %s AND state IN ('sending', 'waiting')"
-        self._delivered.add(head.id)
-        try:
-            await self._write(head, sent, (platform_id, head.id))
-        finally:
-            self._delivered.discard(head.id)
+        await self._write(head, sent, (platform_id, head.id))
 
     async def _settle(self, head: _Head, change: str, argument: object) -> None:
         """What else became of a row, unless somebody has taken it since."""

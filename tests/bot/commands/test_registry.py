@@ -51,6 +51,7 @@ def test_the_help_fits_a_terminal_and_shows_examples_of_what_is_asked_about() ->
 def test_the_help_is_in_groups_and_hides_what_is_not_for_everybody() -> None:
     everybody, admins = help_text("discord", admins=False), help_text("discord")
     assert everybody.startswith("Your memory\n  /memory view")
+    assert "Your reminders\n  /reminders " in everybody
     assert "Our conversation\n  /stop" in everybody
     assert "/admin who" in everybody
     assert "/admin memory" not in everybody

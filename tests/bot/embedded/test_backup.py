@@ -102,7 +102,9 @@ def test_a_damaged_file_changes_nothing(filled: Servers, tmp_path: Path, damage:
     assert ask(filled.admin_url, "select count(*) from pg_database where datname like 'keepsake_%'") == 0
 
 
-@pytest.mark.parametrize(("revision", "words"), [("0007", "is too old for this program"), ("9999", "is newer than this program")])
+@pytest.mark.parametrize(
+    ("revision", "words"), [("0007", "is from before the first release"), ("9999", "is newer than this program")]
+)
 def test_a_backup_of_a_version_that_cannot_be_migrated_changes_nothing(
     filled: Servers, tmp_path: Path, revision: str, words: str
 ) -> None:

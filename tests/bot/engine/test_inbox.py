@@ -66,7 +66,16 @@ async def test_payload_is_clean_and_complete(engine: World) -> None:
         "message_id": "77",
         "addressed": False,
         "at": NOW.isoformat(),
-        "quotes": [{"author_id": "test::bob", "author_name": "Bob", "text": "said \ufffd", "kind": "reply", "origin": "9/8"}],
+        "quotes": [
+            {
+                "author_id": "test::bob",
+                "author_name": "Bob",
+                "text": "said \ufffd",
+                "kind": "reply",
+                "origin": "9/8",
+                "said_to": "",
+            }
+        ],
     }
 
 

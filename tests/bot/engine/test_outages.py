@@ -45,6 +45,20 @@ async def test_what_was_sent_is_not_looked_up_after_a_long_outage_either(
     assert platform.calls == ["send one", "send two"]
 
 
+async def test_what_is_being_sent_is_not_looked_up_as_the_clock_jumps(engine: World) -> None:
+    """A machine that slept: to the clock the sending has taken a minute, and the process knows that it still goes on."""
+    for text in ("one", "two"):
+        await answer(engine, text, "a")
+
+    async def sleep() -> None:
+        engine.at += timedelta(seconds=QUICK.doubtful_after + 1)
+        await until(lambda: engine.one("SELECT count(*) FROM outbox WHERE sending_since = %s", engine.at))
+
+    async with sending(sender(engine, platform := Platform(when_shown={"one": sleep}))):
+        await until(all_sent(engine), timeout=20)
+    assert platform.calls == ["send one", "send two"]
+
+
 async def test_what_was_taken_and_not_read_is_no_more_doubtful_than_before(engine: World, outage: Outage, urls: Urls) -> None:
     """The connection broke before anything was sent, and the process that took it knows that."""
     await answer(engine, "one", "a")
