@@ -1,4 +1,4 @@
-"""What the configuration comes to for every agent: its settings, its prompts, and the lines that the bot says itself."""
+"""What the configuration comes to for every agent: its settings and its prompts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from bot.turn.state import AgentSettings
 
 PAGE_SIZE = 10
 PATIENCE = timedelta(seconds=30)
-WAITING = "My model takes longer than usual to answer; I am still on it."
-APOLOGY = "Sorry, I could not answer that. Please try again, perhaps in other words."
-REFUSED = "Sorry, the model declined to answer this."
-SPENT = "You've reached today's limit: my budget for our conversations is used up. I keep what you write and will answer after midnight UTC."
 
 
 def agent_settings(loaded: Loaded, names: Names, *, small: bool) -> AgentSettings:
@@ -34,10 +30,6 @@ def agent_settings(loaded: Loaded, names: Names, *, small: bool) -> AgentSetting
         page_size=PAGE_SIZE,
         patience=PATIENCE,
         bounds=Bounds(bounds.passes, bounds.memory_calls, bounds.memory_writes, bounds.seconds, bounds.tokens),
-        waiting_line=WAITING,
-        apology=APOLOGY,
-        refused_line=REFUSED,
-        spent_line=SPENT,
         image_tokens=config.model.image_tokens,
         name=loaded.persona.name,
         rules=KeepingRules(config.keeping.sensitive, config.keeping.answer_hours * 3600),

@@ -14,9 +14,10 @@ import psycopg
 from psycopg_pool import PoolTimeout
 
 from adapters.base import Adapter, Answer, Changed, Incoming, Person, PlaceOf, Streams
+from adapters.catalogue import in_every_language, say
 from bot import commands
 from bot.app import platforms, trials
-from bot.app.agents import APOLOGY, agent_settings, prompts_of
+from bot.app.agents import agent_settings, prompts_of
 from bot.app.services import Services
 from bot.app.speaking_wiring import initiative_for, listening_for
 from bot.commands.context import Parts
@@ -49,7 +50,6 @@ log = logging.getLogger(__name__)
 
 PARTS = frozenset({"worker", "adapters", "scheduler"})
 """What `bot run --only` may name."""
-AWAY = "My memory does not answer right now. Please try again in a moment."
 LAST_ROUND = 3.0
 """Seconds in which, at the end, the last answers still go out."""
 
@@ -68,7 +68,6 @@ def engine_settings(chosen: EngineSection, *, inside: bool = False) -> EngineSet
         give_up=chosen.give_up_hours * 3600,
         concurrency=chosen.concurrency,
         shutdown_grace=chosen.shutdown_grace,
-        apology=APOLOGY,
     )
     return replace(settings, heartbeat=2.0, stalled=8.0, reap_every=1.0) if inside else settings
 
@@ -129,7 +128,7 @@ class Runtime:
             answer = await commands.run(self.parts, person, place, line, made_for=made_for)
         except (psycopg.OperationalError, PoolTimeout) as error:
             log.warning("a command failed: %s", type(error).__name__)
-            return Answer(AWAY)
+            return Answer(say("platform.memory_away", person.locale))
         self._filler.wake()
         return answer
 
@@ -245,7 +244,9 @@ class Runtime:
             initiative=self._initiative,
             listening=listening_for(services, count),
             notice=Notice(
-                config.consent.notice, config.consent.workspaces, hosts_of(config.model, rehearsal=services.loaded.rehearsal)
+                config.consent.notice if config.consent.notice is not None else in_every_language("notice.first"),
+                config.consent.workspaces,
+                hosts_of(config.model, rehearsal=services.loaded.rehearsal),
             ),
             keeper=Keeper(services.processor, count) if config.keeping.judge == "model" else None,
             stored=self._filler.wake,

@@ -20,7 +20,7 @@ async def whoami(asking: Asking) -> str:
             cursor = await connection.execute("SELECT platform, realm, user_id FROM identities ORDER BY created_at")
             accounts = [f"{row['platform']}:{row['realm']}:{row['user_id']}" for row in await cursor.fetchall()]
         lines += [f"linked accounts: {', '.join(accounts)}"] if len(accounts) > 1 else []
-    lines.append(f"your words: answered by {where(asking.parts.hosts)}; kept where I run")
+    lines.append(f"your words: answered by {where(asking.parts.hosts, asking.person.locale)}; kept where I run")
     lines.append(f"who can read them: {_readers(asking)}")
     return "\n".join([*lines, *(["operator: yes"] if asking.actor.operator and asking.actor.oversees else [])])
 

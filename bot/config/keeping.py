@@ -13,27 +13,13 @@ Days = Annotated[int, Field(ge=0, le=36_500)]
 Sensitive = Literal["health", "sexuality", "religion", "politics", "ethnicity", "union", "crime", "finances", "biometrics"]
 KINDS: tuple[Sensitive, ...] = get_args(Sensitive)
 
-NOTICE = {
-    "en": "By the way: I remember what we talk about, to know you better over time. `/memory view` shows what I know, `/memory pause` stops it, "
-    "`/memory forget everything` erases it.",
-    "de": "Übrigens: Ich merke mir, worüber wir sprechen, um dich mit der Zeit besser zu kennen. `/memory view` zeigt, was ich weiß, `/memory pause` "
-    "hält es an, `/memory forget everything` löscht alles.",
-    "fr": "Au fait : je retiens ce dont nous parlons, pour mieux te connaître avec le temps. `/memory view` montre ce que je sais, `/memory pause` "
-    "l'arrête, `/memory forget everything` efface tout.",
-    "es": "Por cierto: recuerdo lo que hablamos, para conocerte mejor con el tiempo. `/memory view` muestra lo que sé, `/memory pause` lo detiene, "
-    "`/memory forget everything` lo borra todo.",
-    "pt": "A propósito: eu me lembro do que conversamos, para te conhecer melhor com o tempo. `/memory view` mostra o que sei, `/memory pause` para, "
-    "`/memory forget everything` apaga tudo.",
-    "it": "A proposito: ricordo ciò di cui parliamo, per conoscerti meglio col tempo. `/memory view` mostra quello che so, `/memory pause` lo ferma, "
-    "`/memory forget everything` cancella tutto.",
-}
-
 
 class ConsentSection(ConfigSection):
     """What people are told once, next to the first answer they get (not at the terminal)."""
 
-    notice: dict[str, str] = Field(default_factory=lambda: dict(NOTICE))
-    """The text by language. `en` is used for everyone whose language is unknown or not listed. `{}`: no notice."""
+    notice: dict[str, str] | None = None
+    """The text by language, where it is not to be the bot's own, which it has in six. `en` is used for everyone whose language is
+    unknown or not listed. `{}`: no notice."""
     workspaces: dict[str, dict[str, str]] = Field(default_factory=dict)
     """Other texts for single workspaces, by the id of a Discord server or Slack workspace. `{}` for a workspace: no notice there.
     """
@@ -45,7 +31,7 @@ class ConsentSection(ConfigSection):
 
     @field_validator("notice")
     @classmethod
-    def _english(cls, notice: dict[str, str]) -> dict[str, str]:
+    def _english(cls, notice: dict[str, str] | None) -> dict[str, str] | None:
         if notice and "en" not in notice:
             raise ValueError(
                 "must have a text under `en`, which everybody gets whose language is not there; or be empty for no notice"

@@ -267,6 +267,8 @@ def _line(fault: ErrorDetails, file: str) -> str:
     if fault["type"] == "extra_forbidden":
         known = set(keys()) if "." in key else set(_sections())
         return f"{key}: no such key{_guess(key, known)}. Remove it from {where}, or correct its name."
+    if fault["type"] == "dict_type" and from_environment:
+        return f"{key}: must be JSON in the environment. Correct it in {where}."
     if fault["type"] in ("model_type", "dict_type", "model_attributes_type"):
         return f"{key}: must be a section with keys below it. Correct it in {where}."
     if fault["type"] == "missing":

@@ -16,8 +16,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from psycopg import OperationalError
+from psycopg.types.json import Jsonb
 
 from adapters.base import Adapter, Button, Outgoing, Person, Streams, TryLater, Undeliverable, Unreachable
+from adapters.catalogue import in_every_language
 from bot.engine.listen import listen
 from bot.engine.loops import forever, insist, named
 from bot.engine.settings import EngineSettings
@@ -26,9 +28,8 @@ from memory.db import Database, value
 
 log = logging.getLogger(__name__)
 
-REDIRECTED = "(This was meant for a channel that I can no longer write to.)\n"
 BACKOFF_CAP = 300.0  # seconds
-STOPPED = " … (stopped)"
+STOPPED = " … ⏹"
 """What stands behind a growing reply whose turn ended without it."""
 
 
@@ -176,8 +177,9 @@ class OutboxSender:
 
     async def _redirect(self, head: _Head) -> None:
         """What a timer made for a channel that is gone goes to the person's direct message, or has failed; never elsewhere."""
+        note = Jsonb(in_every_language("outbox.redirected"))
         async with self._db.bare() as connection:
-            if await value(connection, "SELECT redirect_timed(%s, %s, %s)", (head.id, REDIRECTED, self._now())):
+            if await value(connection, "SELECT redirect_timed(%s, %s, %s)", (head.id, note, self._now())):
                 log.warning("outbox row %d goes to the direct message of agent %d instead", head.id, head.agent)
 
     async def _unknown(self, head: _Head, error: BaseException) -> None:

@@ -30,8 +30,6 @@ class EngineSettings:
     retry_cap: float = 60.0
     retry_longest: float = 900.0
     """The longest wait that is taken from the other side's own suggestion."""
-    apology: str
-    """What a person is told whose message became a dead letter."""
 
     # Worker
     concurrency: int

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from psycopg.types.json import Jsonb
 
 from adapters.base import Button
+from adapters.catalogue import in_every_language, say
 from adapters.text import split
 from bot.engine.events import Claim, ContextChanged, Event, Fence, StaleTurn, TurnCancelled, Wait, as_said
 from bot.engine.settings import EngineSettings
@@ -48,7 +49,12 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
 
     None: nothing waits, and the wake flag is down. One transaction, so that a crash in it counts for nothing.
     """
-    limits = (settings.coalesce, settings.max_attempts, round(settings.burst_cap * 1000), settings.apology)
+    limits = (
+        settings.coalesce,
+        settings.max_attempts,
+        round(settings.burst_cap * 1000),
+        Jsonb(in_every_language("turn.apology")),
+    )
     async with db.opened("SELECT * FROM claim_turn(%s, %s, %s, %s, %s, %s)", (agent, now, *limits)) as (connection, cursor):
         taken = await cursor.fetchone()
         if taken is None:
@@ -292,14 +298,13 @@ async def notice(db: Database, claim: Claim, text: str, *, now: datetime) -> Non
         await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
 
 
-async def give_up(
-    db: Database, claim: Claim, error: str, apology: str, *, now: datetime, outbound: Senders | None = None
-) -> bool:
+async def give_up(db: Database, claim: Claim, error: str, *, now: datetime, outbound: Senders | None = None) -> bool:
     """End a turn that cannot go on: its events become dead letters, the person is told. Returns whether more waits."""
     async with step(db, claim, now=now, finish="failed", outbound=outbound) as last:
         await last.connection.execute("UPDATE events SET last_error = %s WHERE turn_id = %s AND status = 0", (error, claim.turn))
         if claim.addressed and not claim.replied:
-            await last.say(_APOLOGY, apology)
+            locale = await value(last.connection, "SELECT locale FROM agents WHERE id = %s", (claim.agent,))
+            await last.say(_APOLOGY, say("turn.apology", locale))
     return bool(claim.fence.more)
 
 

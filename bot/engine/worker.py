@@ -207,7 +207,7 @@ class Worker:
         tried = (now - claim.started_at).total_seconds()
         if age >= settings.give_up and tried >= min(settings.own_try, settings.give_up):
             log.error("turn %d of agent %d is given up: %s", claim.turn, claim.agent, reason)
-            return await turns.give_up(self._db, claim, reason, settings.apology, now=now, outbound=self._outbound)
+            return await turns.give_up(self._db, claim, reason, now=now, outbound=self._outbound)
         await turns.release(self._db, claim, reason)
         if isinstance(error, psycopg.Error):
             raise TryAgainLater(reason)

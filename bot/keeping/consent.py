@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import yaml
-
+from adapters.catalogue import say
 from bot.engine.events import Claim
 from bot.words.answers import yes_or_no
 from memory.db import Connection
 from memory.messages import Asks
 
-_QUESTIONS = yaml.safe_load(Path(__file__).with_name("questions.yaml").read_text(encoding="utf-8"))
 SHOWN = 500
 """Characters of something to be remembered that are shown in the question about it."""
 
@@ -50,7 +47,5 @@ async def answer(connection: Connection, claim: Claim, asks: Asks) -> Answer | N
 
 def question(asks: Asks, what: Sequence[str], locale: str) -> str:
     """The bot's own question about something, in the person's language where it is among those that there are words for."""
-    texts = _QUESTIONS[asks]
-    whole = locale.replace("_", "-").casefold()
-    text: str = next(texts[name] for name in (whole.split("-")[0], "en") if name in texts)
-    return text.replace("{}", "; ".join(f"“{one[:SHOWN]}{'…' if len(one) > SHOWN else ''}”" for one in what))
+    shown = "; ".join(f"“{one[:SHOWN]}{'…' if len(one) > SHOWN else ''}”" for one in what)
+    return say(f"question.{asks}", locale, what=shown)

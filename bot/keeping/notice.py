@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from adapters.catalogue import say
 from bot.config.sections import ModelSection
 from bot.engine.turns import Step
 from memory.agent_state import AgentState
@@ -27,24 +28,8 @@ _GIVE = """WITH told AS (UPDATE agents SET noticed_at = coalesce(noticed_at, %s)
     WHERE id = %s AND (noticed_at IS NULL OR noticed_hosts <> %s) RETURNING id)
   INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
     SELECT id, %s, %s, %s, %s, %s, 0, %s, %s FROM told"""
-WHERE: Mapping[str, str] = {
-    "en": "Your words are answered by {}, and whoever runs me can read what I keep.",
-    "de": "Deine Worte beantwortet {}, und wer mich betreibt, kann lesen, was ich behalte.",
-    "fr": "C'est {} qui répond à tes mots, et ceux qui me font fonctionner peuvent lire ce que je garde.",
-    "es": "A tus palabras responde {}, y quien me administra puede leer lo que guardo.",
-    "pt": "Quem responde às tuas palavras é {}, e quem me administra pode ler o que guardo.",
-    "it": "Alle tue parole risponde {}, e chi mi gestisce può leggere ciò che conservo.",
-}
-"""Said with the notice, and alone when somebody else answers than when it was last said."""
-HERE: Mapping[str, str] = {
-    "en": "this machine",
-    "de": "dieser Rechner",
-    "fr": "cette machine",
-    "es": "esta máquina",
-    "pt": "esta máquina",
-    "it": "questa macchina",
-}
-"""Where no words leave the machine that the bot runs on."""
+HERE = "this machine"
+"""What is kept as the host where no words leave the machine that the bot runs on."""
 
 
 def hosts_of(model: ModelSection, *, rehearsal: bool) -> tuple[str, ...]:
@@ -63,9 +48,9 @@ def _host(address: str) -> str:
     return "" if local else name
 
 
-def where(hosts: Sequence[str], language: str = FALLBACK) -> str:
+def where(hosts: Sequence[str], locale: str | None) -> str:
     """Where words go, in words: `api.mistral.ai`, `this machine`."""
-    return ", ".join(hosts) or HERE[language]
+    return ", ".join(hosts) or say("notice.this_machine", locale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +75,14 @@ class Notice:
 
     def give(self, step: Step, state: AgentState) -> AgentState:
         """Put it beside the reply of a step, if this person never got one; or else where their words go, if that is news to them."""
-        goes = "" if self.hosts is None else where(self.hosts)
+        goes = "" if self.hosts is None else ", ".join(self.hosts) or HERE
         if state.noticed and state.hosts == goes:
             return state
         text = self.text(state.place, state.locale)
         if not text:
             return state
         if goes:
-            language = next(name for name in (state.locale.casefold()[:2], FALLBACK) if name in WHERE)
-            said = WHERE[language].format(where(self.hosts or (), language))
+            said = say("notice.host", state.locale, host=where(self.hosts or (), state.locale))
             text = said if state.noticed else f"{text} {said}"
         claim = step.claim
         beside = (claim.place, claim.platform, claim.channel, claim.turn, STEP, text, step.now)

@@ -16,6 +16,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import TypeVar
 
+from adapters import catalogue
 from adapters.base import Adapter, Streams
 from bot.engine import turns
 from bot.engine.events import Claim, ContextChanged, TryAgainLater, TurnCancelled
@@ -234,9 +235,9 @@ class Agent:
         except ContextOverflow:
             if await self._pressure.overflowed(turn, context):
                 return False
-            return await self._close(turn, settings.apology)
+            return await self._close(turn, "turn.apology")
         except OverBudget as over:
-            return await self._close(turn, settings.spent_line, spent=over.day)
+            return await self._close(turn, "turn.spent", spent=over.day)
         except ContentRefused as refused:
             return await self._filtered(turn, refused)
         except ModelError:  # away, and the turn cannot wait
@@ -257,7 +258,7 @@ class Agent:
                 turn.state, lambda shown: self._inference.refuses(turn, self._pressure.only(turn, shown))
             )
         if part is None:
-            return await self._close(turn, self._settings.refused_line)
+            return await self._close(turn, "turn.declined")
         turn.set_aside += 1
         now = self._clock()
         async with self._step(turn.claim, now) as step:
@@ -267,7 +268,7 @@ class Agent:
                 await step.say(turns.ASIDE - turn.set_aside, filtered.told(state, part))
         turn.state, turn.status = state, ""  # it may name the entry that is withheld now
         log.warning("turn %d: a content filter refuses a %s, which is withheld from now on", turn.claim.turn, part.kind)
-        return last is not None and await self._close(turn, filtered.OWN_MESSAGE.format(number=last.id))
+        return last is not None and await self._close(turn, "turn.unreadable", number=last.id)
 
     async def _commit(
         self,
@@ -317,7 +318,7 @@ class Agent:
             if about and not turn.reminded:
                 # A plain reply waits for what the agent makes of it; what was sent has been sent.
                 outcome = executor.again(outcome, call.said)
-            own = endings.own_words(turn, outcome, self._clock(), self._settings.apology, self._initiative.count)
+            own = endings.own_words(turn, outcome, self._clock(), self._initiative.count)
             say = (own,) if own else outcome.say
             drafts = executor.drafts_of(reply.calls, ran, outcome, said=call.said, own=own)
             drafts += [Draft("user", "alert", appointments.PROMPT)] if about and not turn.reminded else []
@@ -378,12 +379,13 @@ class Agent:
         turn.claim, turn.state = replace(claim, events=left), state
         return not left
 
-    async def _close(self, turn: RunningTurn, line: str, *, spent: date | None = None) -> bool:
-        """End the turn with a fixed line to whoever addressed the bot. `spent`: the day on which it is said once and not again."""
+    async def _close(self, turn: RunningTurn, line: str, *, spent: date | None = None, number: int = 0) -> bool:
+        """End the turn with a line of the catalogue to whoever addressed the bot. `spent`: the day on which it is said once and not again."""
         if turn.reminds:
             return await self._remind(turn)
         now = self._clock()
-        say = (line,) if turn.claim.addressed and not turn.replied else ()
+        owed = line and turn.claim.addressed and not turn.replied
+        say = (catalogue.say(line, turn.state.locale, number=number),) if owed else ()
         async with self._step(turn.claim, now) as step:
             if say and spent and not await spending.tell(step.connection, turn.claim.agent, spent):
                 say = ()

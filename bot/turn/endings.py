@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
+from adapters.catalogue import say
 from bot.engine.turns import Step
 from bot.functions.context import CallContext
 from bot.speaking import appointments, reminders
@@ -35,12 +36,12 @@ async def appoint(step: Step, turn: RunningTurn, state: AgentState, about: str, 
         await appointments.say_nothing_is_set(step, state, about, asked=asked)
 
 
-def own_words(turn: RunningTurn, outcome: Outcome, now: datetime, apology: str, count: Callable[[str], None]) -> str:
+def own_words(turn: RunningTurn, outcome: Outcome, now: datetime, count: Callable[[str], None]) -> str:
     """What the bot says itself because the model gave nothing; empty: nothing is owed."""
     if outcome.ending == "remind":
         count("reminder_own_words")
         return reminders.in_own_words(reminders.due_in(turn.claim), now, turn.state.locale)
     if outcome.ending == "apologise":
         log.warning("turn %d of agent %d ends in the apology: the model gave no reply", turn.claim.turn, turn.claim.agent)
-        return apology
+        return say("turn.apology", turn.state.locale)
     return ""

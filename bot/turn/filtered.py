@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from adapters.catalogue import say
 from memory import queue_manager
 from memory.agent_state import AgentState
 from memory.db import Connection
@@ -19,14 +20,6 @@ from memory.messages import Message
 
 MOST = 3
 """Things that one turn sets aside: each costs up to a dozen small calls."""
-OWN_MESSAGE = (
-    "The provider of my model does not let your message (m{number}) through its content filter, so I cannot answer it. I set it aside: "
-    "it stays in your memory, but my model does not see it. Say it in other words or go on with something else; both work. "
-    "/memory forget m{number} deletes it."
-)
-_GONE_ON = (
-    "The provider of my model does not let {what} through its content filter. I set it aside and go on without it. {remedy}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +90,6 @@ def unanswerable(state: AgentState) -> Message | None:
 
 def told(state: AgentState, part: Part) -> str:
     """What the person hears where the turn goes on without the part."""
-    if part.kind == "entry":
-        what, remedy = (
-            f"an entry of your memory (w{part.number})",
-            f"/memory view w{part.number} shows it; /memory correct or forget mends it.",
-        )
-    elif part.kind == "summary":
-        what, remedy = "my summary of earlier messages", "The messages themselves are kept; /memory search finds them."
-    elif any(m.id == part.number and m.role == "tool" for m in state.queue):
-        what, remedy = "something that I looked up", "Ask for it in other words; /memory search shows it to you."
-    else:
-        what, remedy = f"an earlier message (m{part.number})", f"/memory view m{part.number} shows it; /memory forget deletes it."
-    return _GONE_ON.format(what=what, remedy=remedy)
+    looked_up = any(m.id == part.number and m.role == "tool" for m in state.queue)
+    gone = "result" if looked_up and part.kind == "message" else part.kind
+    return say(f"turn.without_{gone}", state.locale, number=part.number)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 import psycopg
 
+from adapters.catalogue import say
 from bot.engine import turns
 from bot.engine.events import TryAgainLater
 from bot.model.errors import ContentRefused, ContextOverflow, ModelError, ModelRejected, ModelUnavailable
@@ -18,7 +19,7 @@ from bot.model.messages import ToolChoice
 from bot.model.processor import Processor
 from bot.model.replies import Reply
 from bot.turn.pressure import Pressure
-from bot.turn.state import AgentSettings, Because, RunningTurn
+from bot.turn.state import AgentSettings, RunningTurn
 from memory.db import Database
 from memory.main_context import MainContext
 from memory.spending import OverBudget
@@ -75,7 +76,7 @@ class Inference:
         if isinstance(failure, ModelRejected) or self._too_late(turn, wait):
             if turn.reminds:
                 raise failure
-            await self._say_waiting(turn, self.settings.because.get(reason(failure)))
+            await self._say_waiting(turn, reason(failure))
         raise TryAgainLater(type(failure).__name__, wait)
 
     @asynccontextmanager
@@ -125,13 +126,13 @@ class Inference:
             # The answer is worth more than the line about it; the step will find out what is wrong with the database.
             log.warning("turn %d: the line about waiting was not sent: %s", turn.claim.turn, type(error).__name__)
 
-    async def _say_waiting(self, turn: RunningTurn, line: str | None = None) -> None:
+    async def _say_waiting(self, turn: RunningTurn, why: str = "waiting") -> None:
         if turn.claim.addressed and not turn.replied and not turn.stream.shown:
-            await turns.notice(self.db, turn.claim, line or self.settings.waiting_line, now=self.clock())
+            await turns.notice(self.db, turn.claim, say(f"turn.{why}", turn.state.locale), now=self.clock())
 
 
-def reason(failure: ModelError) -> Because:
-    """Why an answer takes longer, as far as the person is concerned."""
+def reason(failure: ModelError) -> str:
+    """Why an answer takes longer, as far as the person is concerned: the name of a line under `turn`."""
     if isinstance(failure, ModelRejected):
         return "refused"
     return "limited" if isinstance(failure, ModelUnavailable) and failure.limited else "away"

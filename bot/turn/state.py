@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
 
 from bot.engine.events import Claim
 from bot.functions import SCHEMAS
@@ -20,15 +19,6 @@ from memory.messages import Asks
 
 IMAGES = 4
 """Pictures that one turn shows."""
-
-
-Because = Literal["away", "limited", "refused"]
-BECAUSE: Mapping[Because, str] = {
-    "away": "I cannot reach my model at the moment. Your message is safe; I answer as soon as it is back.",
-    "limited": "My model only takes so many requests at the moment. Your message is safe; I answer as soon as it lets me.",
-    "refused": "My model refuses my requests, which my operator has to put right. Your message is safe; I answer as soon as it works.",
-}
-"""What a person hears whose answer takes longer, by the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +36,6 @@ class AgentSettings:
     page_size: int
     patience: timedelta
     """After how long without an answer the person hears that it takes longer."""
-    waiting_line: str
-    """What they hear then while the model is at work."""
-    apology: str
-    refused_line: str
-    spent_line: str
-    """What a person hears once a day when the budget is spent."""
-    because: Mapping[Because, str] = field(default_factory=lambda: BECAUSE)
-    """What they hear instead where the model cannot be asked."""
     name: str = ""
     """What the bot is called: what it said is found by its name, as what a person said is by theirs."""
     image_tokens: int = 1200

@@ -48,12 +48,7 @@ SETTINGS = AgentSettings(
     reply_reserve=1500,
     bounds=Bounds(passes=24, memory_calls=16, memory_writes=8, seconds=300, tokens=1_000_000),
     page_size=10,
-    spent_line="Enough for today.",
     patience=timedelta(seconds=30),
-    waiting_line="This takes longer.",
-    apology="Sorry, I could not answer.",
-    because={},
-    refused_line="I cannot answer that.",
     name="Mika",
 )
 

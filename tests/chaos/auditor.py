@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from bot.app.runtime import APOLOGY, WAITING
+from adapters.catalogue import say
 from tests.chaos.snapshots import Event, Kept, Reply, Row, Said, Seen, Shown, person_of, tokens
 
 ANSWER = "re: "
 """How every answer of the model begins."""
+APOLOGY, WAITING = say("turn.apology", ""), say("turn.waiting", "")
 LINES = frozenset({WAITING})
 """What the bot may say of its own beside answers and the apology."""
 DONE, DEAD = 1, 2

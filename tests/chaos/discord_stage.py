@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bot.app.runtime import APOLOGY
+from tests.chaos.auditor import APOLOGY
 from tests.chaos.snapshots import Said, Shown, tokens
 from tests.chaos.stage import NEVER, ON_ITS_WAY, Where, group_of
 from tests.scenarios.discord_bot import POST, Bot

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bot.app.runtime import APOLOGY
+from tests.chaos.auditor import APOLOGY
 from tests.chaos.snapshots import Said, Shown, tokens
 from tests.chaos.stage import NEVER, Where, group_of
 from tests.scenarios.slack_bot import POST, Bot, slack_server

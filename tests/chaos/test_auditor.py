@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.app.runtime import APOLOGY, WAITING
-from tests.chaos.auditor import audit, tally
+from tests.chaos.auditor import APOLOGY, WAITING, audit, tally
 from tests.chaos.snapshots import Change, Event, Kept, Memory, Reply, Row, Said, Seen, Shown
 
 World = tuple[Seen, Kept]

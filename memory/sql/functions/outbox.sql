@@ -52,19 +52,20 @@ LANGUAGE sql SECURITY DEFINER AS $$
   SELECT count(*) FROM left_behind
 $$;
 
--- A timed message whose channel is gone: its waiting part goes to the person's own direct message with the same account, with `p_note`
--- before it, and so do the timers that are still set there. Null: there is none, or it was no timed turn elsewhere; then it has failed.
-CREATE FUNCTION redirect_timed(p_outbox bigint, p_note text, p_now timestamptz) RETURNS bigint
+-- A timed message whose channel is gone: its waiting part goes to the person's own direct message with the same account, with `p_note`,
+-- in their language, before it, and so do the timers that are still set there. Null: there is none, or it was no timed turn elsewhere; then it has failed.
+CREATE FUNCTION redirect_timed(p_outbox bigint, p_note jsonb, p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER AS $$
-DECLARE o outbox; here places; target places; made bigint;
+DECLARE o outbox; here places; target places; note text; made bigint;
 BEGIN
   SELECT b.* INTO o FROM outbox b JOIN turns t ON t.id = b.turn_id WHERE b.id = p_outbox AND t.origin = 'timed';
   SELECT * INTO here FROM places WHERE id = o.place_id;
   IF o.id IS NULL OR here.kind = 'direct' THEN RETURN NULL; END IF;
   SELECT * INTO target FROM places WHERE id = direct_of(o.agent_id, o.place_id);
   IF target.id IS NULL THEN RETURN NULL; END IF;
+  SELECT in_their_language(locale, p_note) || E'\n' INTO note FROM agents WHERE id = o.agent_id;
   INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons)
-    VALUES (o.agent_id, target.id, target.platform, target.external_id, o.turn_id, -1000 - o.step, o.part, p_note || o.body, p_now, o.buttons)
+    VALUES (o.agent_id, target.id, target.platform, target.external_id, o.turn_id, -1000 - o.step, o.part, note || o.body, p_now, o.buttons)
     ON CONFLICT DO NOTHING RETURNING id INTO made;
   UPDATE timers SET place_id = target.id WHERE agent_id = o.agent_id AND place_id = o.place_id AND due_at IS NOT NULL;
   PERFORM pg_notify('keepsake_outbox', target.platform);

@@ -1,5 +1,11 @@
 -- Who is who, and who may not be heard or cannot be reached. Across agents: ids and states only.
 
+-- A line of the bot's own, given by language, in the language of a locale; in English where there is none.
+CREATE FUNCTION in_their_language(p_locale text, p_lines jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce(p_lines->>lower(split_part(replace(p_locale, '_', '-'), '-', 1)), p_lines->>'en')
+$$;
+
 -- Finds or makes the agent of a person. Two first messages at once meet in the unique key; one that is being linked away is waited for, and
 -- looked up again.
 CREATE FUNCTION agent_of(p_platform text, p_realm text, p_user text, p_name text, p_locale text, p_zone text) RETURNS bigint

@@ -7,8 +7,8 @@
 -- waiting events of one place and one origin. No row: nothing waits, and the wake flag is down.
 -- wait_until set: a burst is being waited for, at most p_burst_cap_ms after its first message; ask again then.
 -- A turn whose events were taken p_max_attempts times without a clean exit is poison: its events become dead
--- letters, the person gets p_apology once, and the next run is looked at.
-CREATE FUNCTION claim_turn(p_agent bigint, p_now timestamptz, p_limit integer, p_max_attempts integer, p_burst_cap_ms integer, p_apology text)
+-- letters, the person gets p_apology, in their language, once, and the next run is looked at.
+CREATE FUNCTION claim_turn(p_agent bigint, p_now timestamptz, p_limit integer, p_max_attempts integer, p_burst_cap_ms integer, p_apology jsonb)
 RETURNS TABLE (epoch bigint, turn_id bigint, place_id bigint, resumed boolean, wait_until timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 #variable_conflict use_column
@@ -24,7 +24,7 @@ BEGIN
     IF FOUND AND t.origin = 'person' AND NOT t.replied AND NOT t.cancel_requested AND EXISTS (
         SELECT 1 FROM events WHERE events.turn_id = t.id AND status = 2 AND coalesce((payload->>'addressed')::boolean, true)) THEN
       INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
-        SELECT p_agent, t.place_id, platform, external_id, t.id, -2, 0, p_apology, p_now FROM places WHERE id = t.place_id
+        SELECT p_agent, t.place_id, platform, external_id, t.id, -2, 0, in_their_language(a.locale, p_apology), p_now FROM places WHERE id = t.place_id
         ON CONFLICT DO NOTHING;
     END IF;
     UPDATE events SET attempts = attempts + 1 WHERE events.turn_id = t.id AND status = 0;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from adapters.catalogue import say
 from bot.engine import turns
 from bot.engine.deadletters import dead_letters, replay
 from bot.engine.events import Claim, StaleTurn
@@ -114,7 +115,7 @@ async def test_words_that_were_never_stored_become_a_dead_letter_that_can_be_rep
         assert letter.last_error == "DatabaseError KS012"
         await replay(engine.db)
         await until(engine.at_rest)
-    assert await engine.column("SELECT body FROM outbox ORDER BY id") == [engine.settings.apology, "re precious"]
+    assert await engine.column("SELECT body FROM outbox ORDER BY id") == [say("turn.apology", ""), "re precious"]
     assert await engine.column("SELECT content FROM messages") == ["precious"]
 
 

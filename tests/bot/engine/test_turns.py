@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapters.catalogue import say
 from bot.bench.stage import keep_words
 from bot.engine import turns
 from bot.engine.deadletters import dead_letters, replay
@@ -206,7 +207,7 @@ async def test_a_poison_turn_becomes_a_dead_letter_with_one_apology(engine: Worl
         await turns.note_crash(engine.db, claim, "ValueError")
     claim = await engine.claim(accepted.agent)
     assert [event.payload["text"] for event in claim.events] == ["fine"]
-    assert await engine.look("SELECT body, channel FROM outbox") == [{"body": engine.settings.apology, "channel": "dm-ada"}]
+    assert await engine.look("SELECT body, channel FROM outbox") == [{"body": say("turn.apology", ""), "channel": "dm-ada"}]
     (letter,) = await dead_letters(engine.db)
     assert (letter.event_id, letter.last_error, letter.attempts) == (accepted.event_id, "ValueError", 5)
 
@@ -302,7 +303,7 @@ async def test_giving_up_tells_the_person_and_keeps_the_reason(engine: World) ->
     claim = await engine.claim((await engine.say("a")).agent)
     await turns.notice(engine.db, claim, "This takes longer.", now=NOW)
     await turns.notice(engine.db, claim, "This takes longer.", now=NOW)
-    await turns.give_up(engine.db, claim, "ModelUnavailable", "Sorry.", now=NOW + timedelta(days=1))
-    assert await engine.column("SELECT body FROM outbox ORDER BY id") == ["This takes longer.", "Sorry."]
+    await turns.give_up(engine.db, claim, "ModelUnavailable", now=NOW + timedelta(days=1))
+    assert await engine.column("SELECT body FROM outbox ORDER BY id") == ["This takes longer.", say("turn.apology", "")]
     assert [letter.last_error for letter in await dead_letters(engine.db)] == ["ModelUnavailable"]
     assert await engine.one("SELECT wake FROM agents") is False

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from adapters.catalogue import say
 from bot.engine import turns
 from bot.engine.deadletters import dead_letters
 from bot.engine.events import Claim, StaleTurn, TryAgainLater, TurnCancelled
@@ -111,7 +112,7 @@ async def test_after_a_day_it_is_given_up(engine: World) -> None:
         await until(engine.at_rest)
     (letter,) = await dead_letters(engine.db)
     assert (letter.event_id, letter.last_error) == (accepted.event_id, "ModelUnavailable")
-    assert await replies(engine) == [QUICK.apology]
+    assert await replies(engine) == [say("turn.apology", "")]
 
 
 async def test_an_old_event_that_was_replayed_gets_time_of_its_own(engine: World) -> None:
@@ -133,7 +134,7 @@ async def test_a_poison_event_ends_as_a_dead_letter_and_the_next_is_answered(
         await engine.say("fine")
         await until(engine.at_rest)
     assert turn.seen == [["poison"]] * 5 + [["fine"]]
-    assert await replies(engine) == [QUICK.apology, "re fine"]
+    assert await replies(engine) == [say("turn.apology", ""), "re fine"]
     assert [letter.last_error for letter in await dead_letters(engine.db)] == ["ValueError"]
     assert "secret words" not in "".join(record.getMessage() for record in caplog.records)
 

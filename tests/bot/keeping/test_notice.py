@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from adapters.base import Person, PlaceOf
-from bot.config.keeping import NOTICE, ConsentSection
+from adapters.catalogue import in_every_language
+from bot.config.keeping import ConsentSection
 from bot.config.sections import ModelSection
 from bot.keeping.notice import Notice, hosts_of
 from memory.db import Database
@@ -140,12 +141,13 @@ async def test_none_at_the_terminal(db: Database) -> None:
 
 
 def test_the_built_in_texts_say_how_to_see_pause_and_erase() -> None:
-    assert ConsentSection().notice == NOTICE
-    for text in NOTICE.values():
+    texts = in_every_language("notice.first")
+    assert ConsentSection().notice is None, "the bot's own"
+    for text in texts.values():
         assert all(command in text for command in ("/memory view", "/memory pause", "/memory forget everything"))
         assert len(text) < 300
     with pytest.raises(ValueError, match="under `en`"):
         ConsentSection(notice={"de": "x"})
     here = Place(1, "slack", "T9", "T9", "D1", "direct", "")
-    assert Notice(NOTICE).text(here, "fr_FR") == NOTICE["fr"]
+    assert Notice(texts).text(here, "fr_FR") == texts["fr"]
     assert Notice({}).text(here, "fr_FR") == ""

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from adapters.catalogue import say
 from bot.bench.stage import Freely
 from memory.db import Database, value
 from memory.spending import Budgets, Limits, OverBudget, Price, tell
@@ -27,7 +28,7 @@ async def test_a_spent_budget_is_told_once_a_day_and_what_is_written_is_kept(db:
         said = [await d.hear(text) for text in ("three", "four", "five")]
         assert [len(each) for each in said].count(1) >= 1
         assert said[-1] == []
-        assert sum(each == [d.settings.spent_line] for each in said) == 1
+        assert sum(each == [say("turn.spent", "")] for each in said) == 1
         kept = await d.rows("SELECT content FROM messages WHERE role = 'user' AND kind = 'message' ORDER BY position")
         assert [row["content"] for row in kept] == ["one", "two", "three", "four", "five"]
         calls = len(d.model.requests)
@@ -45,7 +46,7 @@ async def test_the_budget_of_the_whole_bot_stops_everybody_but_tells_each_once(d
         bob = d.elsewhere("bob", "direct", workspace="", person=Person("console", "", "bob", "Bob"))
         bob.settings = d.settings
         said = [await each.hear(text) for text in ("a", "b", "c") for each in (d, bob)]
-        assert sum(each == [d.settings.spent_line] for each in said) == 2
+        assert sum(each == [say("turn.spent", "")] for each in said) == 2
 
 
 @pytest.mark.parametrize("first", ["timed turn", "summary"])
@@ -60,9 +61,9 @@ async def test_who_is_told_is_the_person_who_asks_whatever_met_the_spent_budget_
         d.budgets = Budgets(db, Limits(person_tokens=1), {})
         if first == "timed turn":
             assert await d.hear("", kind="login") == []
-            assert await d.hear("and now?") == [d.settings.spent_line]
+            assert await d.hear("and now?") == [say("turn.spent", "")]
         else:  # so much to say that the queue must be flushed before anything is asked
-            assert await d.hear(" ".join(text(n) for n in range(40, 52))) == [d.settings.spent_line]
+            assert await d.hear(" ".join(text(n) for n in range(40, 52))) == [say("turn.spent", "")]
             [after] = await d.rows("SELECT fifo_start FROM conversations")
             assert after != {"fifo_start": conversation["fifo_start"]}
         assert await d.hear("and now?") == []
@@ -107,7 +108,7 @@ async def test_the_operator_starts_the_day_anew(db: Database) -> None:
     async with dialogue(db, policy=answer) as d:
         d.budgets = Budgets(db, Limits(person_tokens=6000), {})
         said = [await d.hear(text) for text in ("one", "two", "three", "four", "five")]
-        assert [d.settings.spent_line] in said
+        assert [say("turn.spent", "")] in said
         async with db.bare() as connection:
             assert await value(connection, "SELECT reset_spending(NULL, %s)", (d.at.date(),)) == 1
         assert (await d.hear("again"))[0].startswith("answer")

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from adapters.base import Person
+from adapters.catalogue import say
 from bot.engine.events import TryAgainLater
 from bot.model.client import ModelClient
 from bot.model.processor import Endpoint
-from bot.turn.state import BECAUSE, Because
 from memory.db import Database
 from tests.bot.dialogue import SETTINGS, Dialogue, dialogue
 from tests.servers.model import (
@@ -69,7 +69,7 @@ async def test_a_fault_that_passes_is_followed_by_exactly_one_answer(db: Databas
     async with dialogue(db, policy=policy) as d:
         agent = await d.accept("Are you there?")
         refused = isinstance(fault, Status) and fault.status in (401, 404)
-        assert await answered_later(d, agent) == ([SETTINGS.waiting_line] if refused else []) + ["Here I am."]
+        assert await answered_later(d, agent) == ([say("turn.refused", "")] if refused else []) + ["Here I am."]
         said = await d.rows("SELECT content FROM messages WHERE kind = 'message' ORDER BY position")
         assert [row["content"] for row in said] == ["Are you there?", "Here I am."]
 
@@ -96,7 +96,7 @@ async def test_a_fault_in_the_middle_of_a_turn_repeats_nothing_that_was_done(db:
 
     async with dialogue(db, policy=policy) as d:
         agent = await d.accept("I want to sail to Porto")
-        assert [line for line in await answered_later(d, agent) if line != SETTINGS.waiting_line] == ["Good plan."]
+        assert [line for line in await answered_later(d, agent) if line != say("turn.refused", "")] == ["Good plan."]
         assert await d.entries() == [("goals", "Sail to Porto.")]
         assert not faults
 
@@ -109,7 +109,7 @@ async def test_a_fault_in_the_middle_of_a_turn_repeats_nothing_that_was_done(db:
         (Answer("A long answer that was cut", finish="length"), "A long answer that was cut"),
         (Answer(None, message={"content": None, "reasoning_content": "secret thoughts"}), "Second try."),
         (Answer("<think>secret thoughts</think>Said aloud."), "Said aloud."),
-        (Answer(None, finish="content_filter"), SETTINGS.refused_line),
+        (Answer(None, finish="content_filter"), say("turn.declined", "")),
         (Answer(None, message={"content": None, "refusal": "I cannot help with that."}), "I cannot help with that."),
     ],
     ids=[
@@ -168,12 +168,12 @@ async def test_a_hang_is_told_once_and_answered_later(db: Database) -> None:
         turn = asyncio.create_task(d.agent.turn(claim))
 
         async def told() -> bool:
-            return await d.outbox(claim) == [SETTINGS.waiting_line]
+            return await d.outbox(claim) == [say("turn.waiting", "")]
 
         await until(told)
         gate.release()
         await turn
-        assert await d.outbox(claim) == [SETTINGS.waiting_line, "At last."]
+        assert await d.outbox(claim) == [say("turn.waiting", ""), "At last."]
 
 
 @pytest.mark.parametrize(
@@ -184,12 +184,13 @@ async def test_a_hang_is_told_once_and_answered_later(db: Database) -> None:
         (Status(401), "refused"),
     ],
 )
-async def test_whoever_will_wait_longer_hears_at_once_why(db: Database, fault: Status, why: Because) -> None:
+async def test_whoever_will_wait_longer_hears_at_once_why(db: Database, fault: Status, why: str) -> None:
     faults = [fault]
-    telling = replace(SETTINGS, because=BECAUSE)
-    async with dialogue(db, policy=lambda _: faults.pop() if faults else reply("Here I am."), settings=telling) as d:
-        agent = await d.accept("Are you there?")
-        assert await answered_later(d, agent) == [BECAUSE[why], "Here I am."]
+    async with dialogue(db, policy=lambda _: faults.pop() if faults else reply("Here I am.")) as d:
+        agent = await replace(d, person=replace(d.person, locale="de-AT")).accept("Are you there?")
+        told, answer = await answered_later(d, agent)
+        assert (told, answer) == (say(f"turn.{why}", "de"), "Here I am.")
+        assert told != say(f"turn.{why}", "en")
 
 
 async def test_a_summary_that_takes_long_is_told_too(db: Database) -> None:
@@ -211,12 +212,12 @@ async def test_a_summary_that_takes_long_is_told_too(db: Database) -> None:
         assert flushing is not None
 
         async def told() -> bool:
-            return await d.outbox(claim) == [SETTINGS.waiting_line]
+            return await d.outbox(claim) == [say("turn.waiting", "")]
 
         await until(told)
         gate.release()
         await flushing
-        assert await d.outbox(claim) == [SETTINGS.waiting_line, "Fine."]
+        assert await d.outbox(claim) == [say("turn.waiting", ""), "Fine."]
 
 
 async def test_an_endpoint_down_for_hours_is_told_once_and_the_event_is_never_lost(db: Database) -> None:
@@ -234,7 +235,7 @@ async def test_an_endpoint_down_for_hours_is_told_once_and_the_event_is_never_lo
             d.clock[0] += timedelta(hours=1)
             assert len(await d.outbox(claim)) == (0 if hour == 0 else 1)
         down[0] = False
-        assert await answered_later(d, agent) == [SETTINGS.waiting_line, "Back."]
+        assert await answered_later(d, agent) == [say("turn.waiting", ""), "Back."]
 
 
 async def test_the_fallback_model_answers_while_the_first_is_away_and_the_first_is_left_alone(db: Database) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from adapters.base import Quote
+from adapters.catalogue import say
 from bot.bench.stage import Freely
 from bot.engine.events import TryAgainLater
 from bot.engine.timers import fire_due
@@ -59,7 +60,7 @@ async def test_yielding_without_a_reply_gets_one_more_pass(db: Database) -> None
 
 async def test_silence_twice_ends_in_an_apology(db: Database) -> None:
     async with dialogue(db, reply(None), reply(None)) as d:
-        assert await d.hear("Hello?") == [SETTINGS.apology]
+        assert await d.hear("Hello?") == [say("turn.apology", "")]
 
 
 async def test_a_person_who_spoke_to_the_bot_is_never_met_with_silence(db: Database) -> None:
@@ -165,7 +166,7 @@ async def test_a_model_that_calls_in_spite_of_the_bound_is_refused_once_and_then
     tight = replace(SETTINGS, bounds=replace(SETTINGS.bounds, passes=2))
     endless = reply(None, call("recall_storage_search", query="x"))
     async with dialogue(db, endless, endless, endless, settings=tight) as d:
-        assert await d.hear("Search") == [SETTINGS.apology]
+        assert await d.hear("Search") == [say("turn.apology", "")]
 
 
 async def test_the_model_away_puts_the_turn_off_and_nothing_is_appended_twice(db: Database) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from adapters.catalogue import say
 from bot.prompts import load
 from bot.turn.echoes import echo, sentences, unpacked
 from memory.db import Database
-from tests.bot.dialogue import SETTINGS, dialogue
+from tests.bot.dialogue import dialogue
 from tests.servers.model import call, reply
 
 STATUS = '{"type":"status","time":"Mon 2026-11-30 09:01 +00:00","place":"direct","recall_storage":"3 messages"}'
@@ -22,10 +23,10 @@ async def test_a_reply_that_only_repeats_is_asked_for_once_more_and_then_apologi
         assert await d.hear(ASKED) == ["Pasta."]
         assert "was not sent" in str(d.model.requests[1].messages)
         assert text not in str(d.model.requests[1].messages[2:]).replace(ASKED, "", 1)
-        assert await d.hear(ASKED) == [SETTINGS.apology]
+        assert await d.hear(ASKED) == [say("turn.apology", "")]
         assert await d.hear("And you?") == ["Fine."]
         said = await d.rows("SELECT content FROM messages WHERE role = 'assistant' ORDER BY position")
-        assert [row["content"] for row in said] == ["Pasta.", SETTINGS.apology, "Fine."]
+        assert [row["content"] for row in said] == ["Pasta.", say("turn.apology", ""), "Fine."]
 
 
 async def test_a_message_sent_by_call_is_checked_the_same(db: Database) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from adapters.catalogue import say
 from memory.db import Database
-from tests.bot.dialogue import SETTINGS, dialogue, results, seen
+from tests.bot.dialogue import dialogue, results, seen
 from tests.servers.model import Answer, Request, Status, Step, call, reply
 
 WORD = "flugblatt"
@@ -99,7 +100,7 @@ async def test_a_corrected_entry_is_shown_again(db: Database) -> None:
 
 async def test_instructions_that_are_refused_blame_nobody(db: Database) -> None:
     async with dialogue(db, policy=lambda _: Status(400, body=AZURE)) as d:
-        assert await d.hear("Hello") == [SETTINGS.refused_line]
+        assert await d.hear("Hello") == [say("turn.declined", "")]
         assert len(d.model.requests) <= 4
         assert await d.rows("SELECT id FROM messages WHERE withheld") == []
 
@@ -107,5 +108,5 @@ async def test_instructions_that_are_refused_blame_nobody(db: Database) -> None:
 @pytest.mark.parametrize("finish", ["content_filter"])
 async def test_an_answer_that_is_stopped_blames_nobody(db: Database, finish: str) -> None:
     async with dialogue(db, Answer("The way", finish=finish)) as d:
-        assert await d.hear("Hello") == [SETTINGS.refused_line]
+        assert await d.hear("Hello") == [say("turn.declined", "")]
         assert await d.rows("SELECT id FROM messages WHERE withheld") == []
