@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from bot.app.runtime import APOLOGY, WAITING
+from bot.app.agents import APOLOGY, WAITING
 from tests.chaos.snapshots import Event, Kept, Reply, Row, Said, Seen, Shown, person_of, tokens
 
 ANSWER = "re: "

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.app.runtime import APOLOGY, WAITING
+from bot.app.agents import APOLOGY, WAITING
 from tests.chaos.auditor import audit, tally
 from tests.chaos.snapshots import Change, Event, Kept, Memory, Reply, Row, Said, Seen, Shown
 
