@@ -27,18 +27,20 @@ class Brain:
     answered: set[str] = field(default_factory=set)
     _chance: random.Random = field(init=False)
     _mode: Mode = "well"
+    _met: int = 0
     _hanging: list[Gate] = field(default_factory=list)
     _caught: list[tuple[Callable[[Request], bool], Gate]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
 
-    def become(self, mode: Mode) -> None:
-        """How requests are treated from now on. What hangs is reset when that is over."""
-        self._mode = mode
+    def become(self, mode: Mode) -> int:
+        """How requests are treated from now on; how many were treated as until now. What hangs is reset when that is over."""
+        self._mode, met, self._met = mode, self._met, 0
         for gate in self._hanging:
             gate.release()
         self._hanging.clear()
+        return met
 
     def catch(self, wanted: Callable[[Request], bool]) -> Gate:
         """Keeps the next request that is wanted waiting; `reached` tells that it came, `release` lets it be answered."""
@@ -53,6 +55,7 @@ class Brain:
                 self._caught.remove(one)
                 gate.step = self._answer(request)
                 return gate
+        self._met += 1
         match self._mode:
             case "failing":
                 return Status(500)

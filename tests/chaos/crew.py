@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
 
+from tests.chaos.clock import Clock, clocks
 from tests.chaos.stage import Stage
 from tests.scenarios.running_bot import RunningBot
 from tests.servers.model import ScriptedModel
@@ -22,10 +23,10 @@ WORKER = ("--only", "worker", "--only", "scheduler")
 
 
 class Crew:
-    """All processes. `ended` names those that ended by themselves, `memory` what each had at the times it was asked, in MB."""
+    """All processes. `ended` names those that ended by themselves; `clocks` are theirs, where clocks can be moved."""
 
-    def __init__(self, bots: list[RunningBot]) -> None:
-        self._bots = bots
+    def __init__(self, bots: list[RunningBot], clocks: Sequence[Clock] = ()) -> None:
+        self._bots, self._clocks = bots, clocks
         self.ended: list[str] = []
 
     def __len__(self) -> int:
@@ -90,13 +91,21 @@ class Crew:
         assert process.pid is not None
         os.kill(process.pid, which)
 
-    def memory(self) -> list[float]:
-        """What each has now, in MB."""
-        found = []
+    def frozen(self, number: int) -> bool:
+        """Whether it is stopped, and has not ended."""
+        process = self._bots[number % len(self)].process
+        return process is not None and psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
+
+    def clock(self, number: int) -> Clock:
+        return self._clocks[number % len(self)]
+
+    def memory(self) -> dict[int, float]:
+        """What each has now, in MB, by the number of its process."""
+        found = {}
         for bot in self._bots:
             with suppress(psutil.NoSuchProcess):
                 assert bot.process is not None
-                found.append(psutil.Process(bot.process.pid).memory_info().rss / 1e6)
+                found[bot.process.pid] = psutil.Process(bot.process.pid).memory_info().rss / 1e6
         return found
 
     async def stop(self) -> list[str]:
@@ -121,14 +130,20 @@ def _runs(bot: RunningBot) -> bool:
 
 
 @asynccontextmanager
-async def crew_on(stage: Stage, model: ScriptedModel, data: Path, size: int, settings: Mapping[str, str]) -> AsyncIterator[Crew]:
-    """So many processes that run, all of them with the platform where that goes; else the first one has it and the others work."""
+async def crew_on(
+    stage: Stage, model: ScriptedModel, data: Path, size: int, settings: Mapping[str, str], *, moving: bool = False
+) -> AsyncIterator[Crew]:
+    """So many processes that run, all of them with the platform where that goes; else the first one has it and the others work.
+
+    `moving`: their clocks can be moved.
+    """
     named = {f"KEEPSAKE__{name}": value for name, value in settings.items()}
-    bots = [stage.bot(model, data, dict(named)) for _ in range(size)]
+    found = clocks(data.parent, size) if moving else []
+    bots = [stage.bot(model, data, named | (found[number].environment if found else {})) for number in range(size)]
     if not stage.everywhere:
         for bot in bots[1:]:
             bot.arguments = WORKER
-    crew = Crew(bots)
+    crew = Crew(bots, found)
     try:
         await crew.start()
         yield crew

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from tests.chaos.auditor import APOLOGY
 from tests.chaos.snapshots import Said, Shown, tokens
-from tests.chaos.stage import NEVER, ON_ITS_WAY, Where, group_of
+from tests.chaos.stage import BACK, NEVER, ON_ITS_WAY, Where, group_of, losing
 from tests.scenarios.discord_bot import POST, Bot
 from tests.servers.discord import Channel, DiscordServer, Guild, Message, Person
 from tests.servers.discord.faults import Hold, Request
 from tests.servers.model import ScriptedModel
+from tests.waiting import until
 
 
 class DiscordStage:
@@ -81,15 +82,28 @@ class DiscordStage:
     def late(self) -> Sequence[str]:
         return [f"{one} was refused: {one.refused}" for one in self.server.interactions.all.values() if 10062 in one.refused]
 
-    def cut_sessions(self) -> None:
-        self.server.hub.cut()
+    async def cut_sessions(self) -> int:
+        return await self._cut(resumed=True)
 
-    def lose_sessions(self) -> None:
+    async def lose_sessions(self) -> int:
         self.server.hub.forget_sessions()
-        self.server.hub.cut()
+        return await self._cut(resumed=False)
 
-    def lose_answers(self, times: int) -> None:
-        self.server.faults.lose_answer(POST, times)
+    async def _cut(self, *, resumed: bool) -> int:
+        hub = self.server.hub
+        cut = list(hub.live())
+        before = len(hub.connections)
+        hub.cut()
+
+        def back() -> bool:
+            again = [one for one in hub.connections[before:] if one.session is not None]
+            return sum(one.resumed is resumed for one in again) >= len(cut)
+
+        await until(back, timeout=BACK)
+        return len(cut)
+
+    async def lose_answers(self, times: int) -> int:
+        return await losing(lambda where: self.server.faults.lose_answer(POST, times, where), times)
 
     def hold_post(self, token: str) -> Hold:
         return self.server.faults.hold(POST, where=_posts(token))

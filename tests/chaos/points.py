@@ -14,6 +14,7 @@ erasing          the person has themselves erased; all rows are deleted, the las
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,13 +46,17 @@ _CONVERSATION = """SELECT c.id FROM conversations c JOIN identities i ON i.agent
 
 @dataclass(slots=True)
 class Points:
-    """Kills at points. Each time somebody new speaks (`Q`; `E` who is erased), and has to be answered in the end."""
+    """Kills at points. Each time somebody new speaks (`Q`; `E` who is erased), and has to be answered in the end.
+
+    `killed_at`: when everything was killed last, on the monotonic clock.
+    """
 
     crew: Crew
     stage: Stage
     brain: Brain
     stores: Stores
     erased: set[str] = field(default_factory=set)
+    killed_at: float = 0.0
 
     async def kill(self, point: Point, number: int) -> None:
         """Bring somebody's turn to a point, kill every process, start them again, and wait for the answer."""
@@ -75,6 +80,10 @@ class Points:
         elif not await self.stage.answered(said, PATIENCE):
             raise AssertionError(f"no answer to {said.token} after a kill at {point}")
 
+    async def _kill_all(self) -> None:
+        self.killed_at = time.monotonic()
+        await self.crew.kill_all()
+
     def _say(self, name: str, text: str = "hello", number: int = 1) -> Said:
         return self.stage.say(name, "direct", f"{name}-{number}", text)
 
@@ -82,7 +91,7 @@ class Points:
         for number in range(1, TRIES):
             said = self._say(name, number=number)
             await until(lambda: self._count(_EVENT, said.id), PATIENCE)  # noqa: B023
-            await self.crew.kill_all()
+            await self._kill_all()
             if await self._count(f"{_EVENT} AND turn_id IS NULL", said.id):
                 return said
             await self.crew.start()  # it was claimed already
@@ -95,21 +104,21 @@ class Points:
             said = self._say(name, number=2)
             await until(held_up, PATIENCE)
             assert await self._count(f"{_EVENT} AND turn_id IS NOT NULL", said.id)
-            await self.crew.kill_all()
+            await self._kill_all()
         return said
 
     async def _appended(self, name: str) -> Said:
         gate = self.brain.catch(lambda request: asks_about(request, f"{name}-1"))
         said = self._say(name)
         await until(gate.reached.is_set, PATIENCE)
-        await self.crew.kill_all()
+        await self._kill_all()
         return said
 
     async def _between_calls(self, name: str) -> Said:
         gate = self.brain.catch(lambda request: asks_about(request, f"{name}-1") and unanswered(request).called)
         said = self._say(name, f"{REMEMBER} it was fine")
         await until(gate.reached.is_set, PATIENCE)
-        await self.crew.kill_all()
+        await self._kill_all()
         return said
 
     async def _flushing(self, name: str) -> Said:
@@ -118,7 +127,7 @@ class Points:
             said = self._say(name, LONG, number)
             await until(lambda: gate.reached.is_set() or f"{name}-{number}" in self.brain.answered, PATIENCE)  # noqa: B023
             if gate.reached.is_set():
-                await self.crew.kill_all()
+                await self._kill_all()
                 return said
             await self.stage.answered(said, PATIENCE)
         raise AssertionError(f"{MOST} long messages of {name}, and no flush")
@@ -130,14 +139,14 @@ class Points:
         async with self.stores.holding(_CONVERSATION, name) as held_up:
             gate.release()
             await until(held_up, PATIENCE)
-            await self.crew.kill_all()
+            await self._kill_all()
         return said
 
     async def _handed_over(self, name: str) -> Said:
         hold = self.stage.hold_post(f"{name}-1")
         said = self._say(name)
         await until(hold.reached.is_set, PATIENCE)
-        await self.crew.kill_all()
+        await self._kill_all()
         hold.release()
         return said
 
@@ -145,7 +154,7 @@ class Points:
         self.stage.hold_answer(f"{name}-1")
         said = self._say(name)
         await until(lambda: any(said.token in tokens(shown.text) for shown in self.stage.shown()), PATIENCE, every=0.05)
-        await self.crew.kill_all()
+        await self._kill_all()
         return said
 
     async def _erasing(self, name: str) -> Said:
@@ -153,7 +162,7 @@ class Points:
         async with self.stores.holding("LOCK TABLE erasures IN EXCLUSIVE MODE") as held_up:
             asking = asyncio.ensure_future(self.stage.command(name, ERASE))
             await until(held_up, PATIENCE)
-            await self.crew.kill_all()
+            await self._kill_all()
             asking.cancel()
             await asyncio.wait({asking})
         return said

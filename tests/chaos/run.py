@@ -4,8 +4,8 @@
     python -m tests.chaos.run --minutes 60 --faults 0       # an hour of load: the memory may grow by 5 % after the first ten minutes
     python -m tests.chaos.run --minutes 3 --faults 0        # the short form of it: after the first minute
 
-The same seed gives the same faults in the same order, each when its share of the messages was sent. What is not done: the clock is not
-moved, as no setting of the bot takes a clock; and `disk_full` needs root, to put the data folder on a small file system of its own.
+The same seed gives the same faults in the same order, each when its share of the messages was sent. `disk_full` needs root, to put the
+data folder on a small file system of its own; `clock` needs a C compiler. Without those, they are left out and the run says so.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ from pathlib import Path
 from tests.chaos import figures
 from tests.chaos.auditor import Finding, audit, tally
 from tests.chaos.brain import SUMMARISER, Brain, forgetful
+from tests.chaos.clock import COMPILER
 from tests.chaos.crew import Crew, crew_on
 from tests.chaos.discord_stage import discord_stage
 from tests.chaos.faults import Episode, Faults
@@ -47,6 +49,19 @@ SETTLED, GROWTH = 600.0, 0.05
 """Seconds after which the memory of a process may grow by no more than this share; of a shorter run a third, and then it only tells."""
 DISK = "1g"
 """The size of the data folder's own file system."""
+Memory = dict[int, list[tuple[float, float]]]
+"""What each process had, by its number: after how many seconds how many MB."""
+UNITS: dict[str, str] = {
+    **dict.fromkeys(("kill", "kill_at", "freeze", "redis_kill"), "processes"),
+    **dict.fromkeys(("postgres_quit", "postgres_kill", "backend_kill"), "backends"),
+    **dict.fromkeys(("session_cut", "session_lost"), "sessions"),
+    **dict.fromkeys(("model_error", "model_hang", "model_reset"), "requests"),
+    "answer_lost": "posts",
+    "redis_empty": "keys",
+    "disk_full": "disks",
+    "clock": "readings of the clock",
+}
+"""What each kind of fault strikes."""
 SETTINGS = {
     "ENGINE__DEBOUNCE": "0.2",
     "ENGINE__DEBOUNCE_CAP": "1",
@@ -81,24 +96,32 @@ class Report:
     episodes: Sequence[Episode]
     findings: list[Finding]
     seconds: float
-    memory: list[tuple[float, float]] = field(default_factory=list)
+    memory: Memory = field(default_factory=dict)
     ended: list[str] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
 
     @property
     def well(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.findings and (self.settled < SETTLED or self.grown is None or self.grown < GROWTH)
+        """Whether nothing is wrong, and every fault was one."""
+        grew = self.settled >= SETTLED and self.grown is not None and self.grown >= GROWTH
+        return not self.findings and not self.blanks and not grew
+
+    @property
+    def blanks(self) -> list[str]:
+        """The faults that struck nothing."""
+        return [str(one) for one in self.episodes if not one.struck]
 
     @property
     def settled(self) -> float:
         """The seconds after which the memory is watched."""
-        return min(SETTLED, self.memory[-1][0] / 3) if self.memory else 0.0
+        return min(SETTLED, max((samples[-1][0] for samples in self.memory.values()), default=0.0) / 3)
 
     @property
     def grown(self) -> float | None:
-        """By which share the memory has grown since then."""
-        return figures.growth(self.memory, self.settled)
+        """By which share the memory of a process has grown since it was so old, the most of all those that were."""
+        ages = ([(at - samples[0][0], mb) for at, mb in samples] for samples in self.memory.values())
+        grown = [figures.growth(samples, self.settled) for samples in ages]
+        return max((one for one in grown if one is not None), default=None)
 
     def during(self, token: str) -> str:
         """Which faults went on between the sending of a message and its answer, or the end."""
@@ -117,22 +140,34 @@ class Report:
         lost, doubled = (sum(number for kind, number in counts.items() if word in kind) for word in ("lost", "doubled"))
         disorder = counts.get("out of order", 0)
         waits = figures.waits(self.seen, [(one.began, one.ended) for one in self.episodes])
-        back = [figures.recovery(self.seen, one.began) for one in self.episodes if one.fault.kind in KILLS]
-        sizes = [mb for _, mb in self.memory] or [0.0]
+        one, every = (
+            [figures.recovery(self.seen, one.killed) for one in self.episodes if one.fault.kind == kind and one.killed]
+            for kind in ("kill", "kill_at")
+        )
+        sizes = [mb for samples in self.memory.values() for _, mb in samples] or [0.0]
         return {
             "platform, processes, people, seed": f"{plan.platform}, {plan.processes}, {plan.people}, {plan.seed}",
             "messages": f"{len(self.seen.said)} in {self.seconds:.0f} s",
-            "faults": f"{len(self.episodes)} ({crashes} crashes of PostgreSQL)",
+            "faults": f"{len(self.episodes)} ({crashes} crashes of PostgreSQL), {len(self.blanks)} struck nothing",
+            **{f"... {kind}": done for kind, done in self._by_kind().items()},
             "lost": str(lost),
             "doubled": str(doubled),
             "out of order": str(disorder),
             "anything else wrong": str(len(self.findings) - lost - doubled - disorder),
             "wait p50 / p99 / max outside the faults": _spread(waits, 0.5, 0.99),
-            "recovery after SIGKILL to the first answer p50 / max": _spread([one.first for one in back if one], 0.5),
-            "... to the last of those who waited p50 / max": _spread([one.last for one in back if one], 0.5),
-            "memory first / most / last": f"{sizes[0]:.0f} / {max(sizes):.0f} / {sizes[-1]:.0f} MB",
+            "SIGKILL of a process to the first answer p50 / max": _spread([back.first for back in one if back], 0.5),
+            "... to the last of those who waited p50 / max": _spread([back.last for back in one if back], 0.5),
+            "SIGKILL of all to the first answer p50 / max": _spread([back.first for back in every if back], 0.5),
+            "memory of a process at first / most": f"{sizes[0]:.0f} / {max(sizes):.0f} MB",
             f"memory growth after {self.settled / 60:.1f} minutes": "unknown" if self.grown is None else f"{self.grown:.1%}",
         }
+
+    def _by_kind(self) -> dict[str, str]:
+        """How often each kind of fault was done, and how much it struck in all."""
+        kinds: defaultdict[str, list[int]] = defaultdict(list)
+        for one in self.episodes:
+            kinds[f"{one.fault.kind} {one.fault.point or ''}".strip()].append(one.struck)
+        return {kind: f"{len(struck)}, struck {sum(struck)} {UNITS[kind.split()[0]]}" for kind, struck in sorted(kinds.items())}
 
 
 def _spread(seconds: Sequence[float], *shares: float) -> str:
@@ -149,7 +184,7 @@ async def run(plan: Plan, *, tell: bool = False) -> Report:
             people = names(plan.people)
             for name in people:
                 stage.join(name)
-            async with crew_on(stage, model, top / "data", plan.processes, SETTINGS) as crew:
+            async with crew_on(stage, model, top / "data", plan.processes, SETTINGS, moving="clock" in plan.kinds) as crew:
                 return await _run(plan, stage, brain, crew, top / "data", people, tell=tell)
 
 
@@ -158,7 +193,7 @@ async def _run(plan: Plan, stage: Stage, brain: Brain, crew: Crew, data: Path, p
     points = Points(crew, stage, brain, stores)
     faults = Faults(crew, stage, brain, stores, points)
     pace = Pace()
-    began, memory = time.monotonic(), []  # type: tuple[float, list[tuple[float, float]]]
+    began, memory = time.monotonic(), defaultdict(list)  # type: tuple[float, Memory]
     watching = asyncio.create_task(_watch(crew, began, memory))
     load = Load(stage, pace, people, plan.seed)
     try:
@@ -200,10 +235,11 @@ async def _paced(plan: Plan, faults: Faults, pace: Pace, began: float, *, tell: 
         await pace.used()
 
 
-async def _watch(crew: Crew, began: float, memory: list[tuple[float, float]]) -> None:
-    """Notes what the largest process has, every few seconds."""
+async def _watch(crew: Crew, began: float, memory: Memory) -> None:
+    """Notes what every process has, every few seconds."""
     while True:
-        memory.append((time.monotonic() - began, max(crew.memory(), default=0.0)))
+        for process, mb in crew.memory().items():
+            memory[process].append((time.monotonic() - began, mb))
         await asyncio.sleep(5)
 
 
@@ -246,9 +282,14 @@ def arguments() -> Plan:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=None)
     chosen = vars(parser.parse_args())
     if chosen["kinds"] is None:
-        chosen["kinds"] = [kind for kind in KINDS if kind != "disk_full" or os.geteuid() == 0]
-        if "disk_full" not in chosen["kinds"]:
-            print("disk_full is left out: only root can put the data folder on a small file system of its own")
+        missing: dict[Kind, str] = {}
+        if os.geteuid() != 0:
+            missing["disk_full"] = "only root can put the data folder on a small file system of its own"
+        if COMPILER is None:
+            missing["clock"] = "there is no C compiler (cc)"
+        chosen["kinds"] = [kind for kind in KINDS if kind not in missing]
+        for kind, why in missing.items():
+            print(f"{kind} is left out: {why}")
     return Plan(**chosen)
 
 
@@ -257,6 +298,8 @@ async def main() -> int:
     report = await run(arguments(), tell=True)
     for finding in report.findings:
         print(f"{finding}{report.during(finding.subject)}")
+    for blank in report.blanks:
+        print(f"struck nothing: {blank}")
     print(report)
     return 0 if report.well else 1
 

@@ -22,6 +22,7 @@ Kind = Literal[
     "model_hang",
     "model_reset",
     "disk_full",  # nothing can be written into the data folder; only where that is a small file system of its own
+    "clock",  # the clock of a process is moved forwards or back, and put right after a while
     "kill_at",  # kill -9 of every process at a named point of somebody's turn
 ]
 Point = Literal[
@@ -39,39 +40,53 @@ LASTING: dict[Kind, tuple[float, float]] = {
     "model_hang": (1.0, 6.0),
     "model_reset": (0.5, 3.0),
     "disk_full": (1.0, 4.0),
+    "clock": (2.0, 10.0),
 }
 """Shortest and longest duration in seconds; everything else is over when the bot has recovered. A freeze may outlast the stall limit."""
 
 
+SHIFTS = (-7200.0, -60.0, -3.0, 3.0, 60.0, 7200.0)
+"""By how many seconds a clock is moved: as a time server corrects it, as a machine wakes up with it, and as somebody mistakes a time zone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. `process`: which process of the bot it strikes, where it strikes one. `seconds`: how long it lasts, where it lasts."""
+    """One fault. `process`: which process of the bot it strikes, where it strikes one. `seconds`: how long it lasts, where it lasts.
+
+    `shift`: by how many seconds a clock is moved.
+    """
 
     number: int
     kind: Kind
     process: int = 0
     seconds: float = 0.0
     point: Point | None = None
+    shift: float = 0.0
 
     def __str__(self) -> str:
-        of = {"kill": f" of process {self.process}", "freeze": f" of process {self.process}", "kill_at": f" {self.point}"}
+        one = f" of process {self.process}"
+        of = {"kill": one, "freeze": one, "kill_at": f" {self.point}", "clock": f"{one} by {self.shift:+.0f} s"}
         lasting = f", {self.seconds:.1f} s" if self.seconds else ""
         return f"{self.number} {self.kind}{of.get(self.kind, '')}{lasting}"
 
 
 def schedule(seed: int, count: int, processes: int, kinds: Sequence[Kind] = KINDS) -> list[Fault]:
-    """`count` faults of the kinds named. Every kind comes once before any comes again, and so does every point of `kill_at`."""
+    """`count` faults of the kinds named. Every kind comes once before any comes again, and so do the points of `kill_at`."""
     chance = random.Random(seed)
     faults: list[Fault] = []
     bag: list[Kind] = []
     points: list[Point] = []
+    shifts: list[float] = []
     for number in range(1, count + 1):
         bag = bag or chance.sample(list(kinds), len(kinds))
         kind = bag.pop()
         seconds = chance.uniform(*LASTING[kind]) if kind in LASTING else 0.0
-        point = None
+        point, shift = None, 0.0
         if kind == "kill_at":
             points = points or chance.sample(list(POINTS), len(POINTS))
             point = points.pop()
-        faults.append(Fault(number, kind, chance.randrange(processes), round(seconds, 2), point))
+        if kind == "clock":
+            shifts = shifts or chance.sample(list(SHIFTS), len(SHIFTS))
+            shift = shifts.pop()
+        faults.append(Fault(number, kind, chance.randrange(processes), round(seconds, 2), point, shift))
     return faults

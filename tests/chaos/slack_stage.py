@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from tests.chaos.auditor import APOLOGY
 from tests.chaos.snapshots import Said, Shown, tokens
-from tests.chaos.stage import NEVER, Where, group_of
+from tests.chaos.stage import BACK, NEVER, Where, group_of, losing
 from tests.scenarios.slack_bot import POST, Bot, slack_server
 from tests.servers.discord.faults import Hold
 from tests.servers.model import ScriptedModel
 from tests.servers.slack import ApiCall, Channel, Delivery, Message, Person, SlackServer
+from tests.waiting import until
 
 RETRIES = (0.0, 5.0, 25.0, 60.0)
 """Slack's own are at once, after 1 and after 5 minutes; the outages of a run are as much shorter."""
@@ -108,14 +109,22 @@ class SlackStage:
         limit = self.server.ack_timeout
         return [repr(one) for one in self.server.deliveries if one.attempts and (one.attempts[0].latency or limit + 1) > limit]
 
-    def cut_sessions(self) -> None:
-        self.server.hub.cut()
+    async def cut_sessions(self) -> int:
+        return await self._again(self.server.hub.cut)
 
-    def lose_sessions(self) -> None:
-        self.server.hub.silence()
+    async def lose_sessions(self) -> int:
+        return await self._again(self.server.hub.silence)
 
-    def lose_answers(self, times: int) -> None:
-        self.server.faults.lose_answer(POST, times)
+    async def _again(self, lose: Callable[[], None]) -> int:
+        """Whether what is not acknowledged comes again over another connection is Slack's business: there are no sessions to resume."""
+        hub = self.server.hub
+        lost = list(hub.live)
+        lose()
+        await until(lambda: len([one for one in hub.live if one not in lost]) >= len(lost), timeout=BACK)
+        return len(lost)
+
+    async def lose_answers(self, times: int) -> int:
+        return await losing(lambda where: self.server.faults.lose_answer(POST, times, where), times)
 
     def hold_post(self, token: str) -> Hold:
         return self.server.faults.hold(POST, where=_posts(token))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -10,10 +11,15 @@ from tests.chaos.snapshots import Said, Shown
 from tests.scenarios.running_bot import RunningBot
 from tests.servers.discord.faults import Delay, Hold
 from tests.servers.model import ScriptedModel
+from tests.waiting import until
 
 Where = Literal["direct", "channel", "thread"]
 PER_CHANNEL = 10
 """People who share a channel, and a thread in it."""
+BACK = 60.0
+"""Seconds in which a bot whose session broke has to have another one."""
+POSTS = 10.0
+"""Seconds in which posts come whose answers are to be lost."""
 ON_ITS_WAY = 1.0
 """Seconds after an answer within which a call for "is typing" may still come in: it was on its way."""
 
@@ -61,16 +67,16 @@ class Stage(Protocol):
 
     # Faults.
 
-    def cut_sessions(self) -> None:
-        """The sessions break; they may be resumed."""
+    async def cut_sessions(self) -> int:
+        """The sessions break and may be resumed; how many there were, once as many are back."""
         ...
 
-    def lose_sessions(self) -> None:
-        """The sessions break and what was said meanwhile does not come over a new one by itself."""
+    async def lose_sessions(self) -> int:
+        """They break, and what was said meanwhile does not come over a new one by itself; likewise."""
         ...
 
-    def lose_answers(self, times: int) -> None:
-        """The next posts are carried out, and their answers never arrive."""
+    async def lose_answers(self, times: int) -> int:
+        """The next posts are carried out, and their answers never arrive; how many there were within a while."""
         ...
 
     def hold_post(self, token: str) -> Hold:
@@ -89,3 +95,19 @@ NEVER = Delay(3600.0, after=True)
 def group_of(name: str) -> int:
     """The number of the channel in which somebody speaks: some share one."""
     return int(name[1:]) // PER_CHANNEL
+
+
+async def losing(arm: Callable[[Callable[[object], bool]], None], times: int) -> int:
+    """Arms a fault that strikes so many posts, and waits until it has, or nobody posts; how many it struck."""
+    posts: list[object] = []
+
+    def strikes(post: object) -> bool:
+        if len(posts) < times:
+            posts.append(post)
+            return True
+        return False
+
+    arm(strikes)
+    with suppress(TimeoutError):
+        await until(lambda: len(posts) >= times, timeout=POSTS)
+    return len(posts)

@@ -68,9 +68,12 @@ class Stores:
     def redis(self) -> int:
         return int((self.data / "redis" / "redis.pid").read_text())
 
-    async def empty_redis(self) -> None:
+    async def empty_redis(self) -> int:
+        """How many keys there were."""
         async with Redis.from_url(self.servers.redis_url) as redis:
+            keys = int(await redis.dbsize())
             await redis.flushall()
+            return keys
 
     async def until_back(self) -> None:
         """Until both answer."""
