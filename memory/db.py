@@ -83,7 +83,7 @@ class Database:
         self._timeout = timeout
         self.pool: AsyncConnectionPool[Connection] = Pool(
             url,
-            min_size=2,
+            min_size=min(2, size),
             max_size=size,
             configure=_configure,
             timeout=30.0,

@@ -75,9 +75,10 @@ async def test_a_reply_that_a_later_search_led_to_goes(desk: Opener, urls: Urls)
 async def test_the_line_of_a_timer_that_has_fired_goes(desk: Opener, db: Database, urls: Urls) -> None:  # noqa: F811
     from bot.engine import timers
 
-    setting = reply(None, call("set_timer", request_heartbeat=True, purpose=f"feed {HORSE}", in_minutes=30))
+    asked = f"Remind me to feed {HORSE} in half an hour."
+    setting = reply(None, call("set_timer", request_heartbeat=True, purpose=f"feed {HORSE}", asked=asked, in_minutes=30))
     async with desk(setting, DONE, reply("It is time for the stable.")) as one:
-        await one.talk.hear(f"Remind me to feed {HORSE} in half an hour.")
+        await one.talk.hear(asked)
         one.talk.clock[0] += timedelta(hours=1)
         assert await timers.fire_due(db, one.talk.at) == 1
         [agent] = await one.talk.rows("SELECT id FROM agents")
@@ -241,7 +242,7 @@ async def test_what_cannot_be_corrected_is_marked_as_perhaps_outdated(desk: Open
         [(_, content)] = await one.talk.entries()
         assert str(content).endswith("(Perhaps outdated: the message it came from was edited.)")
         await one.talk.hear("When do I ride?")
-        assert "Perhaps outdated" in one.talk.model.requests[-1].contents("system")[0]
+        assert "Perhaps outdated" in seen(one.talk.model.requests[-1])
 
 
 # Retention, summaries ------------------------------------------------------------------------------------

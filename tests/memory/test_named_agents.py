@@ -22,6 +22,10 @@ ACROSS = {
     "people_in": "counts people of a workspace",
     "not_quoted": "whose words are quoted nowhere",
     "reapply_erasures": "finds erased people after a restore",
+    "reapply_decisions": "finds after a restore what people have decided since",
+    "note_blocked": "a block is of no agent",
+    "retain_erasures": "what is to be applied again, by age",
+    "erased_yet_named": "whether an erased person is named anywhere",
     "link_take": "a code is typed by a second person",
     "link_answer": "both sides of a link, one of them by the code",
     # a platform's places and messages: what happened to a message that several people's agents may hold
@@ -29,7 +33,9 @@ ACROSS = {
     "locate_quotes": "in whose memory a message is quoted",
     "kept_messages": "which messages of a channel are here",
     "newest_messages": "up to where each channel was heard",
-    "forget_author": "somebody's words in other people's memory",
+    "forget_quoted": "somebody's words in other people's memory",
+    "quoted_words": "somebody's words in other people's memory, for themselves to see",
+    "quoted_total": "how many those are",
     "retain_workspaces": "whoever came from a workspace that was left",
     "purge_erased": "places that nobody uses any more",
     # the engine: whose turn it is
@@ -41,6 +47,7 @@ ACROSS = {
     "rezoned_agents": "agents in another time zone",
     "dead_letters": "the operator's list",
     "dead_reminders": "reminders that could not be said",
+    "faulty_timers": "the operator's list",
     # sums for the operator
     "opener_costs": "what openers cost",
     "spent_on": "what a day cost",
@@ -50,8 +57,10 @@ ACROSS = {
 """Functions that look across people, and for what."""
 BY_A_ROW_OF_THE_AGENT = {
     "claim_turn",
+    "empty_sent",
     "end_step",
     "finish_turn",
+    "forget_reach",
     "release_turn",
     "merge_agents",
     "redirect_timed",

@@ -209,7 +209,7 @@ async def test_a_refused_duplicate_and_a_list_of_candidates_tell_nothing_of_anot
             reply("ok"),
         )
         room = dm.elsewhere("lobby", "public")
-        assert await room.hear("Guess") == ["Noted."], "a duplicate of a hidden entry is not refused"
+        assert await room.hear(SECRET) == ["Noted."], "a duplicate of a hidden entry is not refused"
         await room.hear("Try")
         # In the room exactly the room's own entry is found; that the direct message has one too is not betrayed.
         assert not any("entries match" in result for result in results(dm.model.requests[-1]))

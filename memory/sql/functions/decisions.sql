@@ -77,27 +77,29 @@ BEGIN
     END LOOP;
   END IF;
   IF p_kinds && ARRAY['forgotten'] THEN
-    FOREACH t IN ARRAY ARRAY['memory_log_content', 'memory_requests', 'timers', 'messages', 'working_context', 'passages', 'documents'] LOOP
+    FOREACH t IN ARRAY ARRAY['memory_log_content', 'memory_requests'] LOOP
       FOR each IN EXECUTE CASE WHEN t = 'memory_log_content'
-          THEN 'SELECT x.agent_id, array_agg(x.log_id) AS ids FROM memory_log_content x JOIN memory_log l ON l.id = x.log_id
-                JOIN unnest($1, $2) r(k, h) ON r.k = ''forgotten'' AND about_hash($3, row_about(''memory_log_content'', x.log_id, l.at)) = r.h GROUP BY 1'
-          ELSE format('SELECT x.agent_id, array_agg(x.id) AS ids FROM %I x
-                JOIN unnest($1, $2) r(k, h) ON r.k = ''forgotten'' AND about_hash($3, row_about(%L, x.id, x.created_at)) = r.h GROUP BY 1', t, t) END
-          USING p_kinds, p_hashes, p_key LOOP
-        ids := each.ids;
-        IF t = 'messages' THEN
-          PERFORM unsummarise(m.conversation_id, array_agg(m.position)) FROM messages m WHERE m.id = ANY (ids) GROUP BY m.conversation_id;
-          UPDATE events SET payload = wordless(payload) WHERE id IN (SELECT m.event_id FROM messages m WHERE m.id = ANY (ids) AND m.kind <> 'quote');
-          UPDATE events SET payload = payload - 'quotes' WHERE payload ? 'quotes'
-            AND id IN (SELECT m.event_id FROM messages m WHERE m.id = ANY (ids) AND m.kind = 'quote');
-          UPDATE outbox SET body = '' WHERE turn_id IN (SELECT m.turn_id FROM messages m WHERE m.id = ANY (ids) AND m.role = 'assistant' AND m.kind = 'message');
-        END IF;
-        EXECUTE format('DELETE FROM %I WHERE %I = ANY ($1)', t, CASE WHEN t = 'memory_log_content' THEN 'log_id' ELSE 'id' END) USING ids;
-        GET DIAGNOSTICS done = ROW_COUNT;
+          THEN 'WITH gone AS (DELETE FROM memory_log_content x USING memory_log l, unnest($1, $2) r(k, h) WHERE l.id = x.log_id AND r.k = ''forgotten''
+                  AND about_hash($3, row_about(''memory_log_content'', x.log_id, l.at)) = r.h RETURNING x.agent_id)'
+          ELSE 'WITH gone AS (DELETE FROM memory_requests x USING unnest($1, $2) r(k, h) WHERE r.k = ''forgotten''
+                  AND about_hash($3, row_about(''memory_requests'', x.id, x.created_at)) = r.h RETURNING x.agent_id)' END
+          || ' SELECT agent_id, count(*) AS n FROM gone GROUP BY 1' USING p_kinds, p_hashes, p_key LOOP
         UPDATE agents SET version = version + 1 WHERE id = each.agent_id;
-        kind := 'forgotten'; agent := each.agent_id; number := done;
+        kind := 'forgotten'; agent := each.agent_id; number := each.n;
         RETURN NEXT;
       END LOOP;
+    END LOOP;
+    -- Everything else the way it was forgotten, with whatever came of it: calls and copies have no decision of their own.
+    FOR each IN SELECT x.agent_id, count(*) AS n, array_agg(x.id) FILTER (WHERE x.t = 'messages') AS m, array_agg(x.id) FILTER (WHERE x.t = 'working_context') AS w,
+        array_agg(x.id) FILTER (WHERE x.t = 'passages') AS a, array_agg(x.id) FILTER (WHERE x.t = 'timers') AS t, array_agg(x.id) FILTER (WHERE x.t = 'documents') AS d
+      FROM (SELECT agent_id, id, created_at, 'messages' AS t FROM messages UNION ALL SELECT agent_id, id, created_at, 'working_context' FROM working_context
+        UNION ALL SELECT agent_id, id, created_at, 'passages' FROM passages UNION ALL SELECT agent_id, id, created_at, 'timers' FROM timers
+        UNION ALL SELECT agent_id, id, created_at, 'documents' FROM documents) x
+      JOIN unnest(p_kinds, p_hashes) r(k, h) ON r.k = 'forgotten' AND about_hash(p_key, row_about(x.t, x.id, x.created_at)) = r.h GROUP BY 1 LOOP
+      PERFORM forget(each.agent_id, coalesce(each.m, '{}'), coalesce(each.w, '{}'), coalesce(each.a, '{}'), coalesce(each.t, '{}'), coalesce(each.d, '{}'));
+      UPDATE agents SET version = version + 1 WHERE id = each.agent_id;
+      kind := 'forgotten'; agent := each.agent_id; number := each.n;
+      RETURN NEXT;
     END LOOP;
   END IF;
   INSERT INTO decisions (kind, hash, at) SELECT r.k, r.h, r.at FROM unnest(p_kinds, p_hashes, p_times) r(k, h, at);
