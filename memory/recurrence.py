@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from dateutil.rrule import rrule, rrulestr
+from dateutil.rrule import rrulestr
 
 from memory.zones import instant
 
 PLAIN: Final = ("day", "week", "month", "year")
 LONGEST = 200
 """Characters of a rule."""
+LOOK_AHEAD = timedelta(days=10 * 366)
+"""How far ahead an occurrence is looked for."""
 _SAME = {
+    **dict.fromkeys(("none", "no", "null", "false", "never", "once"), ""),
     **{f"{word}s": word for word in PLAIN},
     **dict.fromkeys(("daily", "FREQ=DAILY"), "day"),
     **dict.fromkeys(("weekly", "FREQ=WEEKLY"), "week"),
@@ -27,8 +32,23 @@ _SAME = {
     **dict.fromkeys(("yearly", "annually", "FREQ=YEARLY"), "year"),
     **dict.fromkeys(("weekday", "weekdays", "workday", "workdays"), "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"),
 }
-_PARTS = frozenset({"FREQ", "INTERVAL", "COUNT", "UNTIL", "BYDAY", "BYMONTHDAY", "BYMONTH", "BYSETPOS", "WKST"})
-_FREQUENCIES = frozenset({"DAILY", "WEEKLY", "MONTHLY", "YEARLY"})
+_FARTHEST = {"DAILY": 1830, "WEEKLY": 260, "MONTHLY": 60, "YEARLY": 5}
+"""The longest intervals, all of about five years."""
+_WORKDAYS = "MO,TU,WE,TH,FR"
+_BY_DAY = r"(?:[1-4]|-1)?(?:MO|TU|WE|TH|FR|SA|SU)"
+_MONTH_DAY = r"-1|[1-9]|[12]\d|3[01]"
+_PARTS = {
+    "FREQ": "|".join(_FARTHEST),
+    "INTERVAL": r"[1-9]\d{0,3}",
+    "COUNT": r"[1-9]\d{0,3}",
+    "UNTIL": r"\d{8}(?:T\d{6})?",
+    "BYDAY": rf"{_BY_DAY}(?:,{_BY_DAY}){{0,6}}",
+    "BYMONTHDAY": rf"(?:{_MONTH_DAY})(?:,(?:{_MONTH_DAY})){{0,30}}",
+    "BYMONTH": r"(?:[1-9]|1[0-2])(?:,(?:[1-9]|1[0-2])){0,11}",
+    "BYSETPOS": "1|-1",
+    "WKST": "MO|SU",
+}
+"""What a rule may be made of: what can be said back in words (`bot.speaking.saying`)."""
 ADVICE = (
     "Give day, week, month, year, weekdays, or a rule such as FREQ=WEEKLY;INTERVAL=2;BYDAY=MO or FREQ=MONTHLY;BYDAY=-1FR;COUNT=6."
 )
@@ -37,25 +57,45 @@ ADVICE = (
 def parsed(text: str) -> str:
     """A recurrence in the one form that is stored; empty: none. Raises ValueError, with what to write instead."""
     word = text.strip().removeprefix("every ").strip()
-    rule = re.sub(r"\s+", "", word.upper()).removeprefix("RRULE:").rstrip(";")
-    if not word or (same := _SAME.get(word.casefold()) or _SAME.get(rule) or (word if word in PLAIN else "")):
-        return same if word else ""
+    rule = re.sub(r"\s+", "", word.upper()).removeprefix("RRULE:").rstrip(";").replace("+", "")
+    for same in (word.casefold(), rule):
+        if same in PLAIN or same in _SAME:
+            return _SAME.get(same, same)
+    if not word:
+        return ""
     parts = dict(part.partition("=")[::2] for part in rule.split(";"))
-    if (
-        len(rule) > LONGEST
-        or not parts.keys() <= _PARTS
-        or parts.get("FREQ") not in _FREQUENCIES
-        or {"COUNT", "UNTIL"} <= parts.keys()
-    ):
-        raise ValueError(f"{text[:60]!r} is no recurrence. {ADVICE}")
     if "UNTIL" in parts:
         parts["UNTIL"] = _last(parts["UNTIL"])
-    made = ";".join(f"{name}={value}" for name, value in parts.items())
+    if len(rule) > LONGEST or not _can_be_said(parts):
+        raise ValueError(f"{text[:60]!r} is no recurrence. {ADVICE}")
+    return ";".join(f"{name}={value}" for name, value in parts.items())
+
+
+def _can_be_said(parts: dict[str, str]) -> bool:
+    if not all(name in _PARTS and re.fullmatch(_PARTS[name], value, re.ASCII) for name, value in parts.items()):
+        return False
+    if "FREQ" not in parts or {"COUNT", "UNTIL"} <= parts.keys() or {"BYDAY", "BYMONTHDAY"} <= parts.keys():
+        return False
+    if (interval := int(parts.get("INTERVAL", 1))) > _FARTHEST[parts["FREQ"]]:
+        return False
+    if parts["FREQ"] == "DAILY" and interval > 1 and {"BYDAY", "BYMONTH"} & parts.keys():
+        return False
+    if "BYSETPOS" in parts and (parts["FREQ"], parts.get("BYDAY")) != ("MONTHLY", _WORKDAYS):
+        return False
+    monthly = parts["FREQ"] == "MONTHLY" or (parts["FREQ"] == "YEARLY" and "BYMONTH" in parts)
+    numbered = any(len(day) > 2 for day in parts.get("BYDAY", "").split(","))
+    if (numbered or "BYMONTHDAY" in parts) and not monthly:
+        return False
+    days, months = ([int(each) for each in parts.get(name, "1").split(",")] for name in ("BYMONTHDAY", "BYMONTH"))
+    if parts["FREQ"] == "YEARLY" and "BYMONTHDAY" in parts and len(days) * len(months) > 1:
+        return False
+    if not any(abs(day) <= calendar.monthrange(2028, month)[1] for day in days for month in months):
+        return False  # a 30th of February: dateutil would look for one up to the year 9999
     try:
-        _rule(made, datetime(2026, 1, 1))  # noqa: DTZ001 - a wall time
-    except (ValueError, TypeError, KeyError, IndexError):
-        raise ValueError(f"{text[:60]!r} is no recurrence. {ADVICE}") from None
-    return made
+        datetime.strptime(parts.get("UNTIL", "20260101T000000"), "%Y%m%dT%H%M%S")  # noqa: DTZ007 - a wall time
+    except ValueError:
+        return False
+    return True
 
 
 def _last(until: str) -> str:
@@ -64,11 +104,13 @@ def _last(until: str) -> str:
     return f"{day}T{clock or '235959'}"
 
 
-def _rule(text: str, first: datetime) -> rrule:
-    made = rrulestr(text, dtstart=first)
-    if not isinstance(made, rrule):
-        raise ValueError("one rule at a time")
-    return made
+def _occurrences(every: str, first: datetime, until: datetime) -> Iterator[datetime]:
+    """The wall times of a rule up to one, its own end included. COUNT is counted here, as dateutil takes no second end beside it."""
+    parts = parts_of(every)
+    count = int(parts.pop("COUNT")) if "COUNT" in parts else None
+    last = f"{until:%Y%m%dT%H%M%S}"
+    parts["UNTIL"] = min(parts.get("UNTIL", last), last)
+    return islice(iter(rrulestr(";".join(f"{name}={value}" for name, value in parts.items()), dtstart=first)), count)
 
 
 def following(first: datetime, zone: str, every: str | None, now: datetime) -> datetime | None:
@@ -85,9 +127,9 @@ def following(first: datetime, zone: str, every: str | None, now: datetime) -> d
     if every in PLAIN:
         return _plain(first, tz, every, now)
     # A clock change puts an occurrence on either side of `now`, at most by the day that a change of the date line takes.
-    wall = max(now.astimezone(tz).replace(tzinfo=None), first) - timedelta(days=2)
-    for found in _rule(every, first).xafter(wall, inc=True):
-        if (due := instant(found, tz)) > now:
+    wall = max(now.astimezone(tz).replace(tzinfo=None), first)
+    for found in _occurrences(every, first, wall + LOOK_AHEAD):
+        if found >= wall - timedelta(days=2) and (due := instant(found, tz)) > now:
             return due
     return None
 

@@ -73,7 +73,7 @@ def when(at: datetime, now: datetime, zone: str, locale: str, *, clock: bool = T
 
 def _day(at: datetime, now: datetime, said: Mapping[str, Any]) -> str:
     day = _date(at, said)
-    return day if at - now < timedelta(days=300) else f"{day} {at.year}"
+    return day if at - now < timedelta(days=300) else str(said.get("year", "{} {}")).format(day, at.year)
 
 
 def _date(day: datetime, said: Mapping[str, Any]) -> str:
@@ -93,36 +93,59 @@ def repeats(every: str, wall: datetime, locale: str) -> str:
     """A recurrence in words: `every weekday at 08:00`, `on the last Friday of the month at 17:00, until 24 December`."""
     said, parts = words(locale), parts_of(every)
     every_words: Mapping[str, Any] = said["every"]
-    base = _rule(parts, wall, said)
     ends = []
     if "UNTIL" in parts:
         until = datetime.strptime(parts["UNTIL"][:8], "%Y%m%d")  # noqa: DTZ007 - a day on their calendar
-        ends.append(every_words["until"].format(_date(until, said)))
+        ends.append(every_words["until"].format(_day(until, wall, said)))
     if "COUNT" in parts:
         ends.append(every_words["count"].format(parts["COUNT"]))
+    base = _rule(parts, wall, said)
+    if "BYMONTH" in parts and (parts["FREQ"] != "YEARLY" or "BYDAY" in parts or "," in parts["BYMONTH"]):
+        months = _joined([said["months"][int(month) - 1] for month in parts["BYMONTH"].split(",")], every_words["and"])
+        base = f"{base} ({months})"
     return ", ".join([f"{base} {every_words['at'].format(f'{wall:%H:%M}')}", *ends])
 
 
 def _rule(parts: Mapping[str, str], wall: datetime, said: Mapping[str, Any]) -> str:
     every: Mapping[str, Any] = said["every"]
-    interval = int(parts.get("INTERVAL", "1"))
-    one, many = every[parts["FREQ"]]
+    frequency, interval = parts["FREQ"], int(parts.get("INTERVAL", "1"))
+    one, many = every[frequency]
     base = one if interval == 1 else many.format(interval)
     days = [day for day in parts.get("BYDAY", "").split(",") if day]
-    if not days:
-        days = [_WEEKDAYS[wall.weekday()]] if parts["FREQ"] == "WEEKLY" else []
-    if parts["FREQ"] == "MONTHLY" and len(days) == 1 and days[0][:-2] in ("1", "2", "3", "4", "-1"):
-        which = every["ordinals"][-1 if days[0][:-2] == "-1" else int(days[0][:-2]) - 1]
-        of = every["of"].format(which, said["days"][_WEEKDAYS.index(days[0][-2:])])
-        return of if interval == 1 else f"{base} {of}"
-    if parts["FREQ"] in ("DAILY", "WEEKLY") and days:
+    if frequency == "WEEKLY" and not days:
+        days = [_WEEKDAYS[wall.weekday()]]
+    if frequency in ("DAILY", "WEEKLY"):
         if days == list(_WEEKDAYS[:5]) and interval == 1:
             return str(every["weekdays"])
-        named = _joined([said["days"][_WEEKDAYS.index(day[-2:])] for day in days], every["and"])
-        return str(every["each"].format(named)) if interval == 1 else f"{base} {every['also'].format(named)}"
-    if parts["FREQ"] == "MONTHLY" and not days:
-        return f"{base} {every['dates'].format(parts.get('BYMONTHDAY', wall.day))}"
-    return base if not days else f"{base} ({';'.join(f'{name}={value}' for name, value in parts.items())})"
+        named = _joined([said["days"][_WEEKDAYS.index(day)] for day in days], every["and"]) if days else ""
+        return (
+            base if not days else str(every["each"].format(named)) if interval == 1 else f"{base} {every['also'].format(named)}"
+        )
+    if days:
+        position = parts.get("BYSETPOS")
+        of = (
+            every["workday"][0 if position == "1" else 1]
+            if position
+            else _joined([_nth(day, said) for day in days], every["and"])
+        )
+        return str(of) if interval == 1 and frequency == "MONTHLY" else f"{base} {of}"
+    if frequency == "YEARLY":
+        month, day = int(parts.get("BYMONTH", str(wall.month)).split(",")[0]), parts.get("BYMONTHDAY", str(wall.day))
+        return f"{base} {every['yearday'].format(d=day, month=said['months'][month - 1])}"
+    numbers = parts.get("BYMONTHDAY", str(wall.day)).split(",")
+    dates = [every["lastday"] if number == "-1" else every["dates"].format(number) for number in numbers]
+    return f"{base} {_joined(dates, every['and'])}"
+
+
+def _nth(day: str, said: Mapping[str, Any]) -> str:
+    """`-1FR` in words: the last Friday of the month; without a number every one of them."""
+    every: Mapping[str, Any] = said["every"]
+    name = said["days"][_WEEKDAYS.index(day[-2:])]
+    if len(day) == 2:
+        return str(every["each"].format(name))
+    number = int(day[:-2])
+    ordinals = every.get("others", {}).get(name, every["ordinals"])
+    return str(every["of"].format(ordinals[number if number < 0 else number - 1], name))
 
 
 def _joined(names: Sequence[str], conjunction: str) -> str:

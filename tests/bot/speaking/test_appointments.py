@@ -310,7 +310,7 @@ async def test_every_form_of_a_time_is_taken(db: Database, at: str, minutes: flo
             "on the last Friday of the month at 17:00, next Friday 25 Dec",
             "25 17:00",
         ),
-        ("2026-12-24T09:00", "year", "every year at 09:00, next Thursday 24 Dec", "24 09:00"),
+        ("2026-12-24T09:00", "year", "every year on 24 Dec at 09:00, next Thursday 24 Dec", "24 09:00"),
         ("2026-12-01T08:00", "RRULE:FREQ=DAILY;COUNT=3", "every day at 08:00, 3 times, next tomorrow", "01 08:00"),
         ("every day at 8 until 24 December", "", "every day at 08:00, until Thursday 24 Dec, next tomorrow", "01 08:00"),
     ],
