@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from tests.folders import remove
+from tests.folders import make, remove
 from tests.scenarios.running_bot import RunningBot
 from tests.servers.discord import Channel, DiscordServer, Message
 from tests.servers.model import Request, ScriptedModel, Step, call, reply
@@ -115,9 +112,8 @@ class Bot(RunningBot):
 @asynccontextmanager
 async def bot_on(server: DiscordServer, model: ScriptedModel, *, start: bool = True, **settings: str) -> AsyncIterator[Bot]:
     """A bot on a server, with a fresh data folder; at the end it has to stop cleanly."""
-    top = tempfile.mkdtemp(prefix="ks-discord-")
-    os.chmod(top, 0o711)  # the servers inside may run under an account of their own
-    bot = Bot(model, Path(top) / "data", {f"KEEPSAKE__{name}": value for name, value in settings.items()}, server=server)
+    top = make("discord")
+    bot = Bot(model, top / "data", {f"KEEPSAKE__{name}": value for name, value in settings.items()}, server=server)
     try:
         if start:
             await bot.start()
@@ -125,4 +121,4 @@ async def bot_on(server: DiscordServer, model: ScriptedModel, *, start: bool = T
         assert await bot.stop() in (0, 2), bot.lines
     finally:
         await bot.leave()
-        remove(Path(top))
+        remove(top)

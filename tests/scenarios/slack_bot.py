@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import aiohttp
 
 from adapters.slack.manifest import manifest
-from tests.folders import remove
+from tests.folders import make, remove
 from tests.scenarios.running_bot import RunningBot
 from tests.servers.model import ScriptedModel, unused_port
 from tests.servers.slack import Channel, Message, SlackServer, Team
@@ -83,8 +80,7 @@ async def bot_on(
     server: SlackServer, model: ScriptedModel, *teams: Team, start: bool = True, http: bool = False, **settings: str
 ) -> AsyncIterator[Bot]:
     """A bot on a server, with a fresh data folder; at the end it has to stop cleanly."""
-    top = tempfile.mkdtemp(prefix="ks-slack-")
-    os.chmod(top, 0o711)  # the servers inside may run under an account of their own
+    top = make("slack")
     named = {f"KEEPSAKE__{name}": value for name, value in settings.items() if not name.startswith("SLACK_")}
     named |= {
         name: value for name, value in settings.items() if name.startswith("SLACK_") and name.endswith(("TOKEN", "SECRET", "ID"))
@@ -95,7 +91,7 @@ async def bot_on(
         if name.startswith("SLACK_") and name not in named
     }
     address = f"127.0.0.1:{unused_port()}" if http else ""
-    bot = Bot(model, Path(top) / "data", named, server=server, teams=teams, address=address)
+    bot = Bot(model, top / "data", named, server=server, teams=teams, address=address)
     if http:
         server.http_mode(f"http://{address}/slack/events")
     try:
@@ -105,7 +101,7 @@ async def bot_on(
         assert await bot.stop() in (0, 2), bot.lines
     finally:
         await bot.leave()
-        remove(Path(top))
+        remove(top)
 
 
 async def status_of(url: str) -> int:
