@@ -1,8 +1,9 @@
-"""The words of time in six languages, as `memory.dates` looks for them. Patterns and tables alone."""
+"""The words of time in six languages, as `memory.dates` looks for them: lengths of time and the clock. Patterns and tables alone."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import time
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt")
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def pattern(text: str) -> re.Pattern[str]:
     """A pattern of whole words; a blank stands for any blanks."""
     return re.compile(rf"(?<!\w)(?:{text})(?!\w)".replace(" ", r"\s+"), re.IGNORECASE)
 
@@ -37,7 +38,7 @@ _BY_WORD: Final = {word: number for number, names in enumerate(_NUMBERS) for wor
     **dict.fromkeys(("thirty", "dreißig", "dreissig", "trente", "treinta", "trenta", "trinta"), 30),
     **dict.fromkeys(("forty-five", "fünfundvierzig", "quarante-cinq", "quarantacinque"), 45),
 }
-_NUMBER: Final = rf"\d{{1,4}}(?:[.,]\d)?|{'|'.join(sorted(_BY_WORD, key=len, reverse=True))}"
+NUMBER: Final = rf"\d{{1,4}}(?:[.,]\d)?|(?:{'|'.join(sorted(_BY_WORD, key=len, reverse=True))})(?!\w)"
 _UNITS: Final = (
     (1, r"s|secs?|seconds?|sekunden?|sek|secondes?|segundos?|second[oi]"),
     (60, r"m|mins?|minutes?|minuten?|minutos?|minut[oi]"),
@@ -47,7 +48,7 @@ _UNITS: Final = (
     (2_592_000, r"months?|monate?n?|mois|mes|meses|mes[ei]|mês"),
     (31_536_000, r"years?|jahre?n?|ans|années?|años?|ann[oi]|anos?"),
 )
-_UNIT: Final = "|".join(names for _, names in _UNITS)
+UNIT: Final = "|".join(names for _, names in _UNITS)
 _IN: Final = r"in|after|within|nach|dans|d'ici|en|dentro de|tra|fra|em|daqui a|'t"
 
 
@@ -62,12 +63,24 @@ def unit_of(word: str) -> float:
     return next(float(seconds) for seconds, names in _UNITS if re.fullmatch(names, word, re.IGNORECASE))
 
 
-SPAN: Final = _pattern(
-    rf"(?:{_IN}) (?:about |etwa |ca\. |environ |unos |circa |cerca de )?(?P<n>{_NUMBER})\s*(?P<unit>{_UNIT})"
-    r"(?P<half> and a half| et demie?| y media| e mezzo| e mezza| e meia)?"
+_HALF: Final = r" and a half| et demie?| y media| e mezzo| e mezza| e meia"
+SPAN: Final = pattern(
+    rf"(?:{_IN}) (?:about |etwa |ca\. |environ |unos |circa |cerca de )?(?P<n>{NUMBER})\s*(?P<unit>{UNIT})(?P<half>{_HALF})?"
+    rf"(?P<more>(?:,? (?:and |und |et |y |e )?(?:{NUMBER})\s*(?:{UNIT}))*)"
 )
+FROM_NOW: Final = pattern(
+    rf"(?P<n>{NUMBER})\s*(?P<unit>{UNIT})(?P<half>{_HALF})?(?P<more>) (?:from (?:now|today)|ab (?:jetzt|heute)|à partir de maintenant"
+    r"|desde ahora|a partir de ahora|da adesso|da ora|a partir de agora)"
+)
+HALVES: Final = pattern(rf"(?:{_IN}) (?P<n>{NUMBER}) and a half (?P<unit>{UNIT})(?P<half>)(?P<more>)")
+"""`in two and a half hours`."""
+HOURS_MINUTES: Final = pattern(
+    rf"(?:{_IN}) (?P<h>\d{{1,2}})\s*(?:h|:)\s*(?P<m>\d{{2}})(?: hours| stunden| heures| horas| ore)?(?! ?(?:{UNIT})\b)"
+)
+"""`in 2h30`."""
+MORE: Final = pattern(rf"(?P<n>{NUMBER})\s*(?P<unit>{UNIT})")
 SPANS: Final = tuple(
-    (_pattern(text), seconds)
+    (pattern(text), seconds)
     for text, seconds in (
         (
             rf"(?:{_IN}) (?:half an hour|a half hour|einer halben stunde|'ner halben stunde|une demi-heure|media hora|mezz'ora"
@@ -75,66 +88,102 @@ SPANS: Final = tuple(
             1800,
         ),
         (rf"(?:{_IN}) (?:an hour and a half|one and a half hours|anderthalb stunden|eineinhalb stunden|un'ora e mezza)", 5400),
+        (rf"(?:{_IN}) (?:zweieinhalb stunden)", 9000),
         (
             rf"(?:{_IN}) (?:a quarter of an hour|einer viertelstunde|un quart d'heure|un cuarto de hora|un quarto d'ora|um quarto de hora)",
             900,
         ),
         (rf"(?:{_IN}) (?:an|un'|un )\s*(?:hour|ora)", 3600),
+        (rf"(?:{_IN}) (?:a fortnight)", 1_209_600),
+        (r"half an hour from now", 1800),
     )
-) + ((_pattern(r"half an hour from now"), 1800),)
+)
 
 # The clock -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the day: its usual time, and whether an hour up to twelve is one of the second half of the day."""
+    """A part of the day: its usual time, and from which hour up to twelve an hour is one of the second half of the day (0: none)."""
 
     usual: time
-    late: bool
+    late_from: int = 0
+
+    def hour(self, hour: int) -> int:
+        """An hour as this part of the day means it: `tonight at 12` is midnight, `at 2 at night` is in the small hours."""
+        if not self.late_from or hour > 12 or (hour == 12 and self.late_from == 1):
+            return hour
+        return hour % 12 + (12 if self.late_from <= hour < 12 else 0)
 
 
+_MORNING, _AFTERNOON, _EVENING, _NIGHT = Part(time(9)), Part(time(15), 1), Part(time(19), 5), Part(time(21), 5)
 _PARTS: Final = (
     (
         r"(?:in the |this |am )?mornings?|am morgen|früh|vormittags?|am vormittag|(?:ce |le )?matin|(?:de|por) la mañana|(?:di "
         r"|questa )?mattina|(?:de|da|pela) manhã",
-        Part(time(9), False),
+        _MORNING,
     ),
     (
         r"(?:in the |this )?afternoons?|(?:am )?nachmittags?|(?:de |cet |l')?après-midi|(?:de|por) la tarde|(?:di "
         r"|questo )?pomeriggio|(?:de|da|à) tarde",
-        Part(time(15), True),
+        _AFTERNOON,
     ),
     (
         r"(?:in the |this )?evenings?|tonight|(?:am )?abends?|(?:ce |le |du )?soir|esta noche|(?:de|por) la noche|(?:di "
-        r"|questa )?sera|stasera|(?:de|da|à|esta) noite|at night",
-        Part(time(19), True),
+        r"|questa )?sera|stasera|(?:de|da|à|esta) noite|at night|nachts",
+        _EVENING,
     ),
 )
-PART: Final = _pattern("|".join(f"(?:{names})" for names, _ in _PARTS))
+EACH_PART: Final = (
+    (r"mornings?|morgen|vormittag|matins?|mañanas?|mattin[ae]|manhãs?", _MORNING),
+    (r"afternoons?|nachmittag|après-midi|tardes?|pomeriggi[o]?", _AFTERNOON),
+    (r"evenings?|abend|soirs?|ser[ae]", _EVENING),
+    (r"nights?|nacht|nuits?|noches?|nott[ei]|noites?", _NIGHT),
+)
+_ANY_PART: Final = "|".join(f"(?:{names})" for names, _ in _PARTS)
+PART: Final = pattern(_ANY_PART)
 CLOCKS: Final = (
-    (
-        _pattern(r"(?:at |um |à |a )?(?:noon|midday|mittags?|midi|mediodía|mezzogiorno|al mediodía|meio-dia|ao meio-dia)"),
-        time(12),
-    ),
-    (_pattern(r"(?:at |um |à |a )?(?:midnight|mitternacht|minuit|medianoche|mezzanotte|meia-noite)"), time(0)),
+    (pattern(r"(?:at |um |à |a )?(?:noon|midday|mittags?|midi|mediodía|mezzogiorno|al mediodía|meio-dia|ao meio-dia)"), time(12)),
+    (pattern(r"(?:at |um |à |a )?(?:midnight|mitternacht|minuit|medianoche|mezzanotte|meia-noite)"), time(0)),
 )
 _AT: Final = r"at|by|for|um|gegen|à|vers|a las|a la|alle|all'|às|as|à"
-_HOUR: Final = r"(?P<h>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
-HALF: Final = _pattern(
-    r"(?:(?:at|um|à) )?half past (?P<h>\d{1,2}|[a-z]+)|halb (?P<before>\d{1,2}|[a-zäöüß]+)"
-    r"|(?:a las|a la) (?P<h2>\d{1,2}|[a-z]+) y media|alle (?P<h3>\d{1,2}|[a-z]+) e mezza|(?:às|as) (?P<h4>\d{1,2}|[a-zê]+) e meia"
-    r"|à (?P<h5>\d{1,2}|[a-z]+) heures? et demie"
+_HOURS_BY_WORD: Final = {**_BY_WORD, "eleven": 11, "elf": 11, "once": 11, "undici": 11, "onze": 11, "sieben": 7, "eins": 1}
+_ARTICLES: Final = frozenset(["a", "an", "ein", "eine", "einer", "einem", "einen", "un", "une", "uno", "una", "um", "uma"])
+_HOUR_WORDS: Final = "|".join(
+    sorted((word for word, n in _HOURS_BY_WORD.items() if 0 < n <= 12 and word not in _ARTICLES), key=len, reverse=True)
 )
-QUARTER: Final = _pattern(r"(?:(?:at|um) )?(?P<way>quarter past|quarter to|viertel nach|viertel vor) (?P<h>\d{1,2}|[a-zäöüß]+)")
-MERIDIEM: Final = _pattern(rf"(?:(?:{_AT}) )?(?P<h>\d{{1,2}})(?::(?P<m>\d{{2}}))?\s*(?P<meridiem>[ap])\.?\s?m\.?")
-HOURS: Final = _pattern(
+_HOUR: Final = rf"(?P<h>\d{{1,2}}|{_HOUR_WORDS})"
+_WORD: Final = r"[a-zäöüßçêàéèù]+"
+HALF: Final = pattern(rf"(?:(?:at|um|by|gegen) )?(?:half past (?P<h>\d{{1,2}}|{_WORD})|halb (?P<before>\d{{1,2}}|{_WORD}))")
+MINUTES: Final = pattern(
+    rf"(?:(?:at|um|by|gegen) (?P<m>\d{{1,2}}|five|ten|twenty|fünf|zehn|zwanzig)|(?P<m2>\d{{1,2}}|five|ten|twenty|fünf|zehn|zwanzig) (?:minutes?"
+    rf"|minuten)) (?P<way>past|to|nach|vor) (?P<h>\d{{1,2}}|{_WORD})"
+)
+FRACTIONS: Final = tuple(
+    (pattern(names), minutes)
+    for names, minutes in (
+        (r"et demie?|y media|e mezza|e mezzo|e meia", 30),
+        (r"et quart|y cuarto|e un quarto|e um quarto|e quinze", 15),
+        (r"moins le quart|menos cuarto|meno un quarto|menos um quarto", -15),
+    )
+)
+"""What follows an hour in four languages."""
+QUARTER: Final = pattern(
+    rf"(?:(?:at|um|by|gegen) )?(?:a )?(?P<way>quarter past|quarter to|viertel nach|viertel vor) (?P<h>\d{{1,2}}|{_WORD})"
+)
+MERIDIEM: Final = pattern(rf"(?:(?:{_AT}) )?(?P<h>\d{{1,2}})(?:[:.](?P<m>\d{{2}}))?\s*(?P<meridiem>[ap])\.?\s?m\.?")
+HOURS: Final = pattern(
     rf"(?:(?:{_AT})\s*)?(?P<h>\d{{1,2}})\s*(?:h|uhr|heures?|horas|ore|o'clock)\s*(?P<m>\d{{2}})?"
     rf"|(?:(?:{_AT}) )?{_HOUR.replace('<h>', '<w>')} o'clock"
 )
-TIME: Final = _pattern(rf"(?:(?:{_AT})\s*)?(?P<h>\d{{1,2}})[:.](?P<m>\d{{2}})(?: uhr|h)?(?![.\d/])")
-HOUR: Final = _pattern(rf"(?:at|um|gegen|à|vers|a las|a la|alle|all'|às|as)\s*{_HOUR}(?!\s*(?:[./:-]\s?\d|%|€|\$|(?:{_UNIT})\b))")
-_HOURS_BY_WORD: Final = {**_BY_WORD, "eleven": 11, "elf": 11, "once": 11, "undici": 11, "onze": 11, "twelve": 12, "sieben": 7}
+TIME: Final = pattern(rf"(?:(?:{_AT})\s*)?(?P<h>\d{{1,2}})[:.](?P<m>\d{{2}})(?: uhr|h)?(?![.\d/])")
+HOUR: Final = pattern(
+    rf"(?:at|um|gegen|à|vers|a las|a la|alle|all'|às)\s*{_HOUR}(?!\s*(?:[./:-]\s?\d|%|€|\$|(?:{UNIT})\b))"
+    r"|(?:a la|all'|à)\s*(?P<one>una|uma|une(?: heure)?)(?! \w)"
+    rf"|as\s*(?P<w>\d{{1,2}})(?!\s*(?:[./:-]\s?\d|%|€|\$|(?:{UNIT})\b))"
+)
+BEFORE_PART: Final = pattern(rf"(?:(?:{_AT}) )?{_HOUR}(?= (?:{_ANY_PART}))")
+"""`5 in the afternoon`."""
 
 
 def part_of(word: str) -> Part:
@@ -142,129 +191,43 @@ def part_of(word: str) -> Part:
     return next(part for names, part in _PARTS if re.fullmatch(names.replace(" ", r"\s+"), word, re.IGNORECASE))
 
 
+def each_part_of(word: str) -> Part:
+    """A part of the day as it is named behind `every`."""
+    return next(part for names, part in EACH_PART if re.fullmatch(names, word, re.IGNORECASE))
+
+
 def _hour_named(word: str) -> int | None:
-    return int(word) if word.isdecimal() else _HOURS_BY_WORD.get(word.casefold())
+    if word.isdecimal():
+        return int(word)
+    number = _HOURS_BY_WORD.get(word.casefold())
+    return number if number is not None and number <= 12 else None
 
 
 def clock_of(found: re.Match[str], part: Part | None) -> time | int | None:
-    """The time of a clock pattern's match; an hour alone, which may be either of two, as a number; None: there is no such time."""
+    """The time of a clock pattern's match; one that may be in either half of the day as minutes; None: there is no such time."""
     groups = {name: value for name, value in found.groupdict().items() if value}
-    name = next((each for each in ("h", "w", "h2", "h3", "h4", "h5", "before") if each in groups), "")
-    hour = _hour_named(groups[name]) if name else None
+    name = next((each for each in ("h", "w", "one", "before") if each in groups), "")
+    hour = 1 if name == "one" else _hour_named(groups[name]) if name else None
     if hour is None or hour > 24:
         return None
-    minute = int(groups.get("m", 0))
-    if found.re is HALF:
-        hour, minute = (hour - 1, 30) if name == "before" else (hour, 30)
-    if found.re is QUARTER:
-        hour, minute = (hour - 1, 45) if groups["way"].casefold() in ("quarter to", "viertel vor") else (hour, 15)
+    minute = _minute(found, groups)
     if (meridiem := groups.get("meridiem", "").casefold()) and hour <= 12:
         hour = hour % 12 + (12 if meridiem == "p" else 0)
-    elif part is not None and part.late and hour < 12:
-        hour += 12
-    elif part is None and (found.re in (HOUR, HALF, QUARTER) or "o'clock" in found[0].casefold()) and not minute and hour <= 12:
-        return hour
-    return time(hour % 24, minute) if minute < 60 else None
+    elif part is not None:
+        hour = part.hour(hour)
+    elif hour <= 12 and (found.re in (HOUR, HALF, QUARTER, MINUTES) or "o'clock" in found[0].casefold()):
+        return (hour * 60 + minute) % 1440
+    return time(*divmod((hour * 60 + minute) % 1440, 60)) if minute < 60 else None
 
 
-# Days and recurrence ---------------------------------------------------------------------------------
-
-DAYS: Final = tuple(
-    (_pattern(names), days)
-    for names, days in (
-        (r"(?:the )?day after tomorrow|übermorgen|après-demain|pasado mañana|dopodomani|depois de amanhã", 2),
-        (r"tomorrow|tmrw|tmr|morgen|demain|mañana|domani|amanhã", 1),
-        (r"today|heute|aujourd'hui|hoy|oggi|hoje", 0),
-    )
-)
-_WEEKDAYS: Final = (
-    ("MO", r"mondays?|montags?|lundis?|lunes|lunedì|segundas?(?:-feiras?)?"),
-    ("TU", r"tuesdays?|dienstags?|mardis?|martes|martedì|terças?(?:-feiras?)?"),
-    ("WE", r"wednesdays?|mittwochs?|mercredis?|miércoles|mercoledì|quartas?(?:-feiras?)?"),
-    ("TH", r"thursdays?|donnerstags?|jeudis?|jueves|giovedì|quintas?(?:-feiras?)?"),
-    ("FR", r"fridays?|freitags?|vendredis?|viernes|venerdì|sextas?(?:-feiras?)?"),
-    ("SA", r"saturdays?|samstags?|sonnabends?|samedis?|sábados?|sabato|sabati"),
-    ("SU", r"sundays?|sonntags?|dimanches?|domingos?|domenica|domeniche"),
-)
-_NAMES: Final = "|".join(names for _, names in _WEEKDAYS)
-WEEKDAY: Final = _pattern(_NAMES)
-DATES: Final = tuple(
-    _pattern(text)
-    for text in (
-        r"(?:on |am |le |el |il |em |no )?(?P<day>\d{4}-\d{2}-\d{2})",
-        r"(?:on |am |le |el |il |em |no )?(?P<day>\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}/\d{1,2})",
-        r"(?:on |am |le |el |il |em |no )?(?P<day>\d{1,2}\.\s?\d{1,2})\.",
-        r"(?:on |am |le |el |il |l'|em |no |the |dia )*(?P<day>\d{1,2}(?:st|nd|rd|th|er|º|\.)?(?: of"
-        r"| de)? [^\W\d_]{3,10}\.?(?:,?(?: de)? \d{4})?)",
-        r"(?:on )?(?P<day>[^\W\d_]{3,9} \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?)(?!:)",
-        rf"(?:on |am |le |el |il |la |na |no |this |next |nächsten |kommenden |ce |este |questo "
-        rf"|esta )*(?P<day>{_NAMES})(?: next| prochain| que viene| prossimo| prossima| que vem)?",
-    )
-)
-UNTIL: Final = _pattern(
-    rf"(?:until|till|up to|bis(?: zum)?|jusqu'au|jusqu'à|hasta(?: el)?|fino al|fino a|até(?: ao| o| a)?) "
-    rf"(?P<day>\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}[./]\d{{1,2}}[./]?(?:\d{{2,4}})?|\d{{1,2}}(?:st|nd|rd|th|\.)?(?: de"
-    rf"| of)? [^\W\d_]{{3,10}}(?: \d{{4}})?|[^\W\d_]{{3,9}} \d{{1,2}}|{_NAMES})"
-)
-TIMES: Final = _pattern(rf"(?P<n>{_NUMBER}) ?(?:times|mal|fois|veces|volte|vezes)")
-_EVERY: Final = (
-    r"every|each|jeden|jede|jedes|alle|chaque|tous les|toutes les|cada|todos los|todas las|ogni|tutti i|tutte le"
-    r"|todos os|todas as|todo|toda|a cada"
-)
-RULES: Final = tuple(
-    (_pattern(text), rule)
-    for text, rule in (
-        (
-            r"(?:every|each) (?:week|work)day|(?:on )?(?:week|work)days|jeden (?:werktag|wochentag)|werktags|an werktagen"
-            r"|chaque jour (?:ouvré|ouvrable)"
-            r"|(?:tous )?les jours (?:ouvrés|ouvrables)|en semaine|(?:cada día|los días) laborables?|entre semana"
-            r"|ogni giorno (?:feriale|lavorativo)"
-            r"|nei giorni (?:feriali|lavorativi)|(?:todo|cada) dia útil|(?:nos |todos os )?dias úteis",
-            "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR",
-        ),
-        (
-            r"every (?:other|second) week|fortnightly|jede zweite woche|une semaine sur deux|semana sí,? semana no"
-            r"|una settimana sì e una no|quinzenalmente",
-            "FREQ=WEEKLY;INTERVAL=2",
-        ),
-        (
-            r"every (?:other|second) day|jeden zweiten tag|un jour sur deux|un día sí y otro no|un giorno sì e uno no|dia sim,? dia não",
-            "FREQ=DAILY;INTERVAL=2",
-        ),
-        (
-            rf"daily|täglich|quotidiennement|diariamente|quotidianamente|(?:{_EVERY}) (?:single )?(?:day|tag|tage|jours?|días?"
-            rf"|giorn[oi]|dias?)|every morning|every evening|every night",
-            "day",
-        ),
-        (rf"weekly|wöchentlich|(?:{_EVERY}) (?:week|woche|semaines?|semanas?|settiman[ae])", "week"),
-        (rf"monthly|monatlich|(?:{_EVERY}) (?:month|monat|mois|meses|mes|mes[ei]|mês)(?! (?:on|am))", "month"),
-        (rf"yearly|annually|jährlich|(?:{_EVERY}) (?:year|jahr|ans|années?|años?|ann[oi]|anos?)", "year"),
-    )
-)
-_ORDINALS: Final = (
-    ("1", r"first|1st|ersten?|premier|primer|primero|primo|prima|primeira|primeiro"),
-    ("2", r"second|2nd|zweiten?|deuxième|segundo|segunda|secondo|seconda"),
-    ("3", r"third|3rd|dritten?|troisième|tercer|tercero|terzo|terza|terceira|terceiro"),
-    ("4", r"fourth|4th|vierten?|quatrième|cuarto|quarto|quarta"),
-    ("-1", r"last|letzten?|dernier|último|ultimo|ultima|última"),
-)
-ORDINAL_DAY: Final = _pattern(
-    rf"(?:on the |every |the |an jedem |am |jeden |le |chaque |el |cada |l'|ogni |na |no "
-    rf"|toda )*(?P<which>{'|'.join(names for _, names in _ORDINALS)}) "
-    rf"(?P<weekday>{_NAMES}) (?:of (?:the|every|each) month|(?:im|des|jedes) monats?|du mois|(?:de |del )(?:cada )?mes|del mese"
-    rf"|di ogni mese|do mês|de cada mês)"
-)
-EVERY_DAY_OF_WEEK: Final = _pattern(
-    rf"(?:{_EVERY}|on) (?:(?:{_NAMES})(?:(?:,| and| und| et| y| e)? (?:{_NAMES}))+)|(?:{_EVERY}) (?:{_NAMES})"
-)
-EVERY_N: Final = _pattern(rf"(?:{_EVERY}) (?P<n>{_NUMBER}) (?P<unit>{_UNIT})")
-
-
-def weekday_of(word: str) -> str:
-    """A day of the week as rules write it."""
-    return next(code for code, names in _WEEKDAYS if re.fullmatch(names, word, re.IGNORECASE))
-
-
-def ordinal_of(word: str) -> str:
-    """Which one in the month, as rules write it."""
-    return next(number for number, names in _ORDINALS if re.fullmatch(names, word, re.IGNORECASE))
+def _minute(found: re.Match[str], groups: Mapping[str, str]) -> int:
+    """Minutes after the named hour; before it where they are negative."""
+    way = groups.get("way", "").casefold()
+    if found.re is HALF:
+        return -30 if "before" in groups else 30
+    if found.re is QUARTER:
+        return -15 if way in ("quarter to", "viertel vor") else 15
+    if found.re is MINUTES:
+        minutes = round(number_of(groups.get("m") or groups["m2"]))
+        return -minutes if way in ("to", "vor") else minutes
+    return int(groups.get("m", 0))

@@ -7,11 +7,12 @@ shortening are pure (`near_dates`, `digest`); `gather` reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Any
 
+from memory.dates import days_in
 from memory.db import Connection
 from memory.working_context import one_line
 from memory.zones import local
@@ -30,41 +31,6 @@ NEAR = timedelta(days=3)
 """How near a date must be, either way, to be worth a word."""
 SHOWN = 300
 """Characters shown of one text."""
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NAMES = {
-    **{name: number for number, name in enumerate(_MONTHS, 1)},
-    "mai": 5,
-    "okt": 10,
-    "dez": 12,
-    "mär": 3,
-    "maerz": 3,
-    "fév": 2,
-    "avr": 4,
-    "aoû": 8,
-    "déc": 12,
-    "ene": 1,
-    "abr": 4,
-    "ago": 8,
-    "dic": 12,
-    "gen": 1,
-    "mag": 5,
-    "giu": 6,
-    "lug": 7,
-    "set": 9,
-    "ott": 10,
-    "fev": 2,
-    "out": 10,
-    "mrt": 3,
-    "mei": 5,
-}
-_MONTH = rf"(?:{'|'.join(_NAMES)})[^\W\d_]*"
-_DATES = re.compile(
-    r"\b(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})\b"
-    r"|\b(?P<d2>\d{1,2})\.\s?(?P<m2>\d{1,2})\.(?P<y2>\d{4})?(?!\d)"
-    rf"|\b(?P<d3>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?P<n3>{_MONTH})\.?(?:,?\s(?:de\s)?(?P<y3>\d{{4}}))?"
-    rf"|\b(?P<n4>{_MONTH})\.?\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\s(?P<y4>\d{{4}}))?",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +44,11 @@ class Worth:
     earlier: Sequence[tuple[datetime, str]] = ()
 
 
-def dates_in(text: str, today: date) -> Iterator[date]:
-    """The days a text names: ISO, 31.12.(2026), `3 March`, `March 3rd`. Without a year the nearest one; an impossible day is none."""
-    for found in _DATES.finditer(text):
-        part = {name[0]: value for name, value in found.groupdict().items() if value}
-        month = int(part["m"]) if "m" in part else _NAMES.get(part["n"][:3].casefold()) or _NAMES["maerz"]
-        years = [int(part["y"])] if "y" in part else [today.year - 1, today.year, today.year + 1]
-        days = []
-        for year in years:
-            try:
-                days.append(date(year, month, int(part["d"])))
-            except ValueError:
-                continue  # the 29th of February of another year, or no date at all
-        if days:
-            yield min(days, key=lambda day: abs(day - today))
-
-
 def near_dates(texts: Sequence[str], today: date) -> list[tuple[date, str]]:
     """The texts that name a day near today, or whose yearly day it is (a birthday), with that day, nearest first."""
     found = []
     for text in texts:
-        for named in dates_in(text, today):
+        for named in days_in(text, today):
             again = [named, *(_in_year(named, year) for year in (today.year - 1, today.year, today.year + 1) if _yearly(text))]
             nearest = min(again, key=lambda day: abs(day - today))
             if abs(nearest - today) <= NEAR:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.speaking.openers import SHOWN, Worth, dates_in, digest, near_dates, text_for
+from bot.speaking.openers import SHOWN, Worth, digest, near_dates, text_for
+from memory.dates import days_in
 
 TODAY = date(2026, 11, 30)
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
@@ -35,7 +36,7 @@ NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
     ],
 )
 def test_dates(text: str, days: list[str]) -> None:
-    assert [day.isoformat() for day in dates_in(text, TODAY)] == days
+    assert [day.isoformat() for day in days_in(text, TODAY)] == days
 
 
 def test_near_dates_and_birthdays_of_other_years() -> None:
@@ -55,7 +56,7 @@ def test_near_dates_and_birthdays_of_other_years() -> None:
 
 @given(st.text(max_size=400))
 def test_any_text_is_looked_at(text: str) -> None:
-    list(dates_in(text, TODAY))
+    list(days_in(text, TODAY))
     near_dates([text], TODAY)
 
 
