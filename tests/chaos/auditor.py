@@ -14,11 +14,12 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from bot.app.agents import APOLOGY, WAITING
+from bot.turn.state import BECAUSE
 from tests.chaos.snapshots import Event, Kept, Reply, Row, Said, Seen, Shown, person_of, tokens
 
 ANSWER = "re: "
 """How every answer of the model begins."""
-LINES = frozenset({WAITING})
+LINES = frozenset({WAITING, *BECAUSE.values()})
 """What the bot may say of its own beside answers and the apology."""
 DONE, DEAD = 1, 2
 ENDED = frozenset({"sent", "failed", "withdrawn"})
