@@ -8,6 +8,8 @@ BENCHES ?= retrieval nested_kv eviction prompt_growth turn_overhead throughput s
 # Measured with the whole bot as a process, against a platform's local server: the round trip, and a soak of 2,000 people.
 PROCESSES ?= measure_discord measure_slack soak_discord
 # What the long chaos run does on each platform: `make soak SOAK="--minutes 60 --faults 0"` watches the memory for an hour.
+# Before that, a kill at every named point of a turn, one by one.
+POINTS ?= --processes 2 --people 60 --messages 900 --kinds kill_at --faults 9 --seed 7
 SOAK ?= --processes 3 --people 300 --messages 5000 --faults 100 --seed 7
 # The whole suite; `make test TESTS=tests/memory` runs a part of it.
 TESTS ?= tests
@@ -51,6 +53,7 @@ check: $(VENV)/.ready-dev ## style, types and the tests that the uncommitted cha
 
 soak: $(VENV)/.ready-dev ## run the bot under load while everything it depends on is killed, and audit every message
 	@failed=; for platform in discord slack; do \
+	  echo; echo "== a kill at every point of a turn on $$platform"; $(BIN)/python -m tests.chaos.run --platform $$platform $(POINTS) || failed=1; \
 	  echo; echo "== chaos on $$platform"; $(BIN)/python -m tests.chaos.run --platform $$platform $(SOAK) || failed=1; \
 	  echo; echo "== overload on $$platform"; $(BIN)/python -m tests.chaos.overload --platform $$platform || failed=1; \
 	done; test -z "$$failed"

@@ -6,6 +6,7 @@ Every statement on personal rows runs inside `Database.agent`; row-level securit
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor, OperationalError, Rollback
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
+
+from memory.clock import Clock
 
 Connection = AsyncConnection[DictRow]
 SEARCH_PATH = "keepsake,procrastinate,public"
@@ -73,13 +76,14 @@ async def _closed_by_the_server(connection: AsyncConnection[Any]) -> bool:
 
 
 class Database:
-    """A pool of connections under the bot's role.
+    """A pool of connections under the bot's role, and the time by the server's clock (`now`).
 
     Open it with `async with`; opening waits for a first connection and raises `psycopg_pool.PoolTimeout` after `timeout` seconds.
     """
 
     def __init__(self, url: str, *, size: int = 20, timeout: float = 10.0) -> None:
         self.url = url
+        self.now = Clock()
         self._timeout = timeout
         self.pool: AsyncConnectionPool[Connection] = Pool(
             url,
@@ -99,10 +103,18 @@ class Database:
 
     async def __aenter__(self) -> Database:
         await self.pool.open(wait=True, timeout=self._timeout)
+        with suppress(OperationalError):
+            await self.read_clock()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.pool.close()
+
+    async def read_clock(self) -> None:
+        """See what time it is there."""
+        asked = time.monotonic()
+        (row,) = await self.once("SELECT extract(epoch FROM clock_timestamp())::float8 AS theirs")
+        self.now.told(row["theirs"], asked, time.monotonic())
 
     @asynccontextmanager
     async def agent(self, agent_id: int, place_id: int | None = None, *, everything: bool = False) -> AsyncIterator[Connection]:

@@ -25,7 +25,7 @@ from adapters.console import PLATFORM, ConsoleAdapter, Lines
 from bot import health
 from bot.app import platforms
 from bot.app.examination import Examination
-from bot.app.runtime import PARTS, assembled, engine_settings, now, parts_for
+from bot.app.runtime import PARTS, assembled, engine_settings, parts_for
 from bot.app.services import Progress, Services, addresses, embedder_for, model_client, opened
 from bot.commands.context import Parts
 from bot.config import writing
@@ -109,6 +109,7 @@ async def _ready(services: Services, chosen: Sequence[Served]) -> bool:
         async with services.db.bare() as connection:
             await connection.execute("SELECT 1")
 
+    now = services.db.now
     state = await services.health.check("database", database, now())
     await services.health.check("redis", services.cache.ping, now())
     heard = [await services.health.check(adapter.platform, adapter.check, now()) for adapter in chosen]
@@ -119,7 +120,7 @@ async def _ready(services: Services, chosen: Sequence[Served]) -> bool:
 async def operating(loaded: Loaded, *, progress: Progress) -> AsyncIterator[Parts]:
     """What an operator's commands need, without a running bot."""
     settings = engine_settings(loaded.config.engine)
-    async with opened(loaded, progress) as services, Queue(services.at.database, settings, now=now) as queue:
+    async with opened(loaded, progress) as services, Queue(services.at.database, settings, now=services.db.now) as queue:
 
         async def accept(_: Incoming) -> bool:
             raise StartError("this needs a running bot")

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from math import ceil
 from typing import Any
@@ -26,7 +26,7 @@ from bot.config.sections import RESERVE, EngineSection
 from bot.config.speaking import OpenersSection
 from bot.engine import changes, deadletters, inbox
 from bot.engine.events import Claim
-from bot.engine.loops import ended
+from bot.engine.loops import ended, forever
 from bot.engine.outbox import OutboxSender
 from bot.engine.queue import Queue
 from bot.engine.reception import Reception
@@ -52,11 +52,8 @@ PARTS = frozenset({"worker", "adapters", "scheduler"})
 """What `bot run --only` may name."""
 LAST_ROUND = 3.0
 """Seconds in which, at the end, the last answers still go out."""
-
-
-def now() -> datetime:
-    """The time; everything else gets it as an argument."""
-    return datetime.now(UTC)
+CLOCK_EVERY = 2.0
+"""Seconds between two looks at the database's clock: after a machine was asleep, the time is wrong for so long."""
 
 
 def engine_settings(chosen: EngineSection, *, inside: bool = False) -> EngineSettings:
@@ -98,7 +95,7 @@ class Runtime:
         )
         self._filler = EmbeddingFiller(services.db, services.meaning)
         self.parts = parts_for(services, queue, self.accept)
-        self.reception = Reception(services.db, accept=self.accept, follow=self.follow, command=self.command, now=now)
+        self.reception = Reception(services.db, accept=self.accept, follow=self.follow, command=self.command, now=services.db.now)
 
     async def accept(self, incoming: Incoming) -> bool:
         """Take an event in; durable when this returns. True when it was new.
@@ -106,13 +103,15 @@ class Runtime:
         Of who joins nothing is kept, and a login is an event only where the bot may speak first.
         """
         if incoming.kind == "join":
-            return await self._welcome.give(incoming, now())
+            return await self._welcome.give(incoming, self._services.db.now())
         if incoming.kind == "login":
             person, place = incoming.person, incoming.place
-            if not await self._initiative.wanted(person.platform, person.realm, person.user_id, place.external_id, now()):
+            if not await self._initiative.wanted(
+                person.platform, person.realm, person.user_id, place.external_id, self._services.db.now()
+            ):
                 return False
         accepted = await inbox.accept(
-            self._services.db, incoming, burst=self._burst, now=now(), erasure_key=self._services.erasure_key
+            self._services.db, incoming, burst=self._burst, now=self._services.db.now(), erasure_key=self._services.erasure_key
         )
         self._services.health.count("accepted" if accepted.event_id is not None else "duplicate")
         return accepted.event_id is not None
@@ -144,7 +143,12 @@ class Runtime:
             senders: list[OutboxSender] = []
             if "worker" in only:
                 worker = Worker(
-                    services.db, self._queue, self._shown(self._agent(small).turn), settings, now=now, outbound=self._outbound
+                    services.db,
+                    self._queue,
+                    self._shown(self._agent(small).turn),
+                    settings,
+                    now=services.db.now,
+                    outbound=self._outbound,
                 )
                 workers.append(group.create_task(worker.run(), name="worker"))
                 background.append(group.create_task(self._filler.run(), name="embeddings"))
@@ -152,7 +156,7 @@ class Runtime:
                 initiative = self._initiative
                 ticker = Ticker(
                     services.db,
-                    now=now,
+                    now=services.db.now,
                     decide=initiative.on_due,
                     also=(initiative.plan, partial(say_dead, initiative)),
                     count=services.health.count,
@@ -160,14 +164,16 @@ class Runtime:
                 )
                 background.append(group.create_task(ticker.run(), name="timers"))
             if "scheduler" in only or "worker" in only:
-                background.append(group.create_task(Upkeep(services.db, self._queue, settings, now=now).run(), name="upkeep"))
+                background.append(
+                    group.create_task(Upkeep(services.db, self._queue, settings, now=services.db.now).run(), name="upkeep")
+                )
                 kept = Retention(
                     services.db,
                     services.cache,
                     services.loaded.config.retention,
                     services.loaded.data,
                     services.erasure_key,
-                    now=now,
+                    now=services.db.now,
                 )
                 background.append(group.create_task(kept.run(), name="retention"))
             if "adapters" in only:
@@ -175,6 +181,8 @@ class Runtime:
                     senders.append(self._sender(adapter))
                     background.append(group.create_task(senders[-1].run(), name=f"sender {adapter.platform}"))
                     intake.append(group.create_task(adapter.run(self.reception), name=f"adapter {adapter.platform}"))
+            clock = forever("reading the clock", services.db.read_clock, every=CLOCK_EVERY)
+            background.append(group.create_task(clock, name="clock"))
             await _until(stop, intake)
             await _cancelled(intake)
             await _cancelled(workers, settings.shutdown_grace + 2 * STOPPED_WITHIN)
@@ -184,7 +192,9 @@ class Runtime:
 
     def _sender(self, adapter: Adapter) -> OutboxSender:
         number = self._queue.number
-        return OutboxSender(self._services.db, adapter, self._settings, now=now, outbound=self._outbound, number=number)
+        return OutboxSender(
+            self._services.db, adapter, self._settings, now=self._services.db.now, outbound=self._outbound, number=number
+        )
 
     async def _small(self, stop: asyncio.Event) -> bool:
         """Whether the chat model is small; at its first start it is tried, until told to stop."""
@@ -217,7 +227,9 @@ class Runtime:
         }
         texts = prompts_of(services.loaded, services.names, growing=bool(growing), small=small)
         count = partial(tokens.count, encoding=services.encoding)
-        pressure = Pressure(services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=now)
+        pressure = Pressure(
+            services.db, services.processor, settings, texts, services.loaded.persona, count=count, clock=services.db.now
+        )
         share = pressure.fixed_share()
         if share > config.context.fixed_limit:
             context = config.context
@@ -237,7 +249,7 @@ class Runtime:
             services.meaning,
             settings,
             pressure,
-            clock=now,
+            clock=services.db.now,
             limits=limits,
             outbound=self._outbound,
             growing=growing,
@@ -277,7 +289,7 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
         operators=services.loaded.config.access.operators,
         about=about,
         hosts=hosts_of(services.loaded.config.model, rehearsal=services.loaded.rehearsal),
-        now=now,
+        now=services.db.now,
         admins=services.loaded.config.access.admins,
         admins_see_direct=services.loaded.config.access.admins_see_direct,
         wake=queue.defer_wake,
@@ -300,11 +312,11 @@ async def assembled(
     """The runtime on opened services. Jobs that killed processes left are free at once; with the data folder to ourselves, what they were
     sending is looked up at once too."""
     chosen = settings or engine_settings(services.loaded.config.engine, inside=services.at.inside)
-    async with Queue(services.at.database, chosen, now=now) as queue:
-        await Upkeep(services.db, queue, now=now).reap(at_once=True)
+    async with Queue(services.at.database, chosen, now=services.db.now) as queue:
+        await Upkeep(services.db, queue, now=services.db.now).reap(at_once=True)
         if services.at.alone:
             async with services.db.bare() as connection:
-                await connection.execute("SELECT doubt_sending(%s)", (now(),))
+                await connection.execute("SELECT doubt_sending(%s)", (services.db.now(),))
         yield Runtime(services, queue, adapters, burst=burst, say=say)
 
 

@@ -188,7 +188,7 @@ async def opened(
                         meaning = await use_model(db, embedder)
                         key = erasure_key(loaded.data)
                         await cache.empty_quietly()
-                        if again := str(await erasures.reconcile(db, cache, loaded.data, key, datetime.now(UTC))):
+                        if again := str(await erasures.reconcile(db, cache, loaded.data, key, db.now())):
                             progress(again)
                         try:
                             yield Services(loaded, at, db, cache, meaning, model, processor, names, health, key)
@@ -252,9 +252,7 @@ def _processor(loaded: Loaded, db: Database, model: ModelClient, names: Names, f
         "summary": (Endpoint(model, names.summary), *fallbacks),
         "filter": (Endpoint(model, names.filter), *fallbacks),
     }
-    return Processor(
-        endpoints, Budgets(db, limits, prices), clock=lambda: datetime.now(UTC), temperature=loaded.config.model.temperature
-    )
+    return Processor(endpoints, Budgets(db, limits, prices), clock=db.now, temperature=loaded.config.model.temperature)
 
 
 def _client(url: str, key: str, loaded: Loaded, health: Health) -> WatchedModel:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bot.app.runtime import engine_settings, now
+from bot.app.runtime import engine_settings
 from bot.bench.bulk import PER_BLOCK, Owner, Store, authored, person, unit, write_messages, write_vectors
 from bot.bench.model import apart
 from bot.bench.running import StopwatchAdapter, at_rest, running_bot
@@ -168,7 +168,9 @@ async def under_load(running: Servers, people: int, seed: int = SEED) -> dict[st
                 await asyncio.sleep(chance.uniform(0.0, 0.05))
                 agent = await value(owner, "SELECT known_agent(%s, '', %s)", (PLATFORM, f"load-{number}"))
             talkers[number].cancel()
-            await erasure.erase(services.db, services.cache, agent, actor="person", key=services.erasure_key, now=now())
+            await erasure.erase(
+                services.db, services.cache, agent, actor="person", key=services.erasure_key, now=services.db.now()
+            )
             agents.append(agent)
         await asyncio.wait(talkers)
         await at_rest(owner)

@@ -7,10 +7,10 @@ import itertools
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from adapters.base import Bot, Incoming, Outgoing, Person, PlaceOf
-from bot.app.runtime import PARTS, assembled, now
+from bot.app.runtime import PARTS, assembled
 from bot.app.services import Services
 from bot.bench.bulk import Owner
 from bot.bench.stage import PLATFORM
@@ -65,7 +65,7 @@ class StopwatchAdapter:
                 Person(PLATFORM, "", user, "Ada", timezone="UTC"),
                 PlaceOf(PLATFORM, "", "", user, "direct", "Ada"),
                 key,
-                now(),
+                datetime.now(UTC),
                 text,
                 message_id=key,
             )

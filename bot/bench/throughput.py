@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from adapters.base import Incoming, Person, PlaceOf
-from bot.app.runtime import engine_settings, now
+from bot.app.runtime import engine_settings
 from bot.bench.bare import Bare, bare_pool, by_library, by_ours
 from bot.bench.bulk import Owner, authored, person, texts_of, write_messages
 from bot.bench.model import Apart, apart
@@ -172,7 +172,7 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
 
         async def nothing(claim: Claim) -> None:
             nonlocal left
-            async with turns.step(db, claim, now=now(), finish="done") as step:
+            async with turns.step(db, claim, now=db.now(), finish="done") as step:
                 await keep_words(step)
             left -= len(claim.events)
             if not left:
@@ -188,11 +188,11 @@ async def engine_rate(running: Servers, agents: int, rounds: int) -> float:
                         Person(PLATFORM, "", user, "Ada"),
                         PlaceOf(PLATFORM, "", "", user, "direct"),
                         f"{user}-{each}",
-                        now(),
+                        db.now(),
                         SAID,
                     ),
                     burst=timedelta(),
-                    now=now(),
+                    now=db.now(),
                 )
 
         worker = asyncio.create_task(Worker(db, queue, nothing, settings).run())

@@ -104,10 +104,10 @@ class _OwnRuns(JobManager):
 
     last_fetch: float | None = None
 
-    def __init__(self, connector: PsycopgConnector, number: int, room: Callable[[], int]) -> None:
+    def __init__(self, connector: PsycopgConnector, number: int, room: Callable[[], int], now: Callable[[], datetime]) -> None:
         """`number`: this process's own, as a worker too. `room`: how many jobs it can begin at once."""
         super().__init__(connector)
-        self._number, self._room = number, room
+        self._number, self._room, self._now = number, room, now
         self._fetched: deque[Job] = deque()
         self._most = 1
         self._runs: dict[int | None, Job] = {}
@@ -191,7 +191,7 @@ class _OwnRuns(JobManager):
     async def free(self, job: Job) -> None:
         """Let a run of a job be taken again at once, whoever had it."""
         await self.connector.execute_query_all_async(
-            _RETRY, **_run(job), retry_at=datetime.now(UTC), priority=None, queue=None, lock=None
+            _RETRY, **_run(job), retry_at=self._now(), priority=None, queue=None, lock=None
         )
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
@@ -207,7 +207,7 @@ class _OwnRuns(JobManager):
         lock: str | None = None,
     ) -> None:
         """As the library's, for this run only."""
-        await self._end(job, _RETRY, retry_at=retry_at or datetime.now(UTC), priority=priority, queue=queue, lock=lock)
+        await self._end(job, _RETRY, retry_at=retry_at or self._now(), priority=priority, queue=queue, lock=lock)
 
     async def _end(self, job: Job, statement: str, **arguments: Any) -> None:
         if self._runs.get(job.id) is not job:
@@ -272,7 +272,7 @@ class Queue:
             },
         )
         self.app = App(connector=connector)
-        self.jobs = _OwnRuns(connector, self.number, lambda: self.settings.concurrency - self._running)
+        self.jobs = _OwnRuns(connector, self.number, lambda: self.settings.concurrency - self._running, now)
         self.app.job_manager = self.jobs
 
         @self.app.task(name="wake", pass_context=True, retry=Reschedule(self.settings, random, now))

@@ -19,7 +19,7 @@ from tests.chaos.snapshots import Event, Kept, Reply, Row, Said, Seen, Shown, pe
 ANSWER = "re: "
 """How every answer of the model begins."""
 APOLOGY, WAITING = say("turn.apology", ""), say("turn.waiting", "")
-LINES = frozenset({WAITING})
+LINES = frozenset(say(f"turn.{name}", "") for name in ("waiting", "away", "limited", "refused"))
 """What the bot may say of its own beside answers and the apology."""
 DONE, DEAD = 1, 2
 ENDED = frozenset({"sent", "failed", "withdrawn"})

@@ -9,6 +9,7 @@ from typing import Literal
 
 from tests.chaos.auditor import ANSWER
 from tests.chaos.snapshots import tokens
+from tests.scenarios.discord_bot import packages_in
 from tests.servers.model import Delay, Gate, Request, Reset, ScriptedModel, Status, Step, call, reply
 
 SUMMARISER = "summariser"
@@ -91,13 +92,13 @@ def unanswered(request: Request) -> Unanswered:
     """What the newest answer is for."""
     found = Unanswered()
     for message in request.messages:
-        content = str(message.get("content") or "")
         if message.get("role") == "assistant":
             found.called = bool(message.get("tool_calls"))
             if not found.called:
                 found.texts.clear()
-        elif message.get("role") == "user" and content.startswith("{") and '"type"' not in content:
-            found.texts += [(token, content) for token in tokens(content)[:1]]
+        elif message.get("role") == "user":
+            texts = [str(each["message"]) for each in packages_in(message) if "type" not in each and "message" in each]
+            found.texts += [(token, text) for text in texts for token in tokens(text)[:1]]
     return found
 
 

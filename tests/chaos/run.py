@@ -1,6 +1,7 @@
 """A chaos run: the bot as several processes under load from hundreds of people, while a seeded schedule of faults goes on; then the audit.
 
     python -m tests.chaos.run --platform discord --processes 3 --people 300 --messages 5000 --faults 100 --seed 7
+    python -m tests.chaos.run --kinds kill_at --faults 9    # a kill at every point of a turn, one by one
     python -m tests.chaos.run --minutes 60 --faults 0       # an hour of load: the memory may grow by 5 % after the first ten minutes
     python -m tests.chaos.run --minutes 3 --faults 0        # the short form of it: after the first minute
 
@@ -33,7 +34,7 @@ from tests.chaos.discord_stage import discord_stage
 from tests.chaos.faults import Episode, Faults
 from tests.chaos.people import Load, Pace, names
 from tests.chaos.points import Points
-from tests.chaos.schedule import CRASHES, KILLS, KINDS, Kind, schedule
+from tests.chaos.schedule import CRASHES, KILLS, KINDS, POINTS, Kind, Point, schedule
 from tests.chaos.slack_stage import slack_stage
 from tests.chaos.snapshots import Kept, Seen
 from tests.chaos.stage import Stage
@@ -83,6 +84,7 @@ class Plan:
     faults: int = 100
     seed: int = 7
     kinds: Sequence[Kind] = KINDS
+    points: Sequence[Point] = POINTS
     minutes: float = 0.0
 
 
@@ -219,7 +221,7 @@ async def _run(plan: Plan, stage: Stage, brain: Brain, crew: Crew, data: Path, p
 
 async def _paced(plan: Plan, faults: Faults, pace: Pace, began: float, *, tell: bool) -> None:
     """Faults and messages in step: a fault begins when its share of the messages was sent, and the next share is sent during it."""
-    todo = schedule(plan.seed, plan.faults, plan.processes, plan.kinds)
+    todo = schedule(plan.seed, plan.faults, plan.processes, plan.kinds, plan.points)
     total = 10**9 if plan.minutes else max(0, plan.messages - plan.people)
     share = total // (len(todo) + 1)
     await pace.allow(total - share * len(todo))
@@ -280,6 +282,7 @@ def arguments() -> Plan:
         parser.add_argument(f"--{name}", type=int, default=getattr(standard, name))
     parser.add_argument("--minutes", type=float, default=0.0, help="go on for so long instead of for so many messages")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=None)
+    parser.add_argument("--points", nargs="+", choices=POINTS, default=POINTS, help="where kill_at kills")
     chosen = vars(parser.parse_args())
     if chosen["kinds"] is None:
         missing: dict[Kind, str] = {}

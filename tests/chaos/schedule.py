@@ -70,12 +70,14 @@ class Fault:
         return f"{self.number} {self.kind}{of.get(self.kind, '')}{lasting}"
 
 
-def schedule(seed: int, count: int, processes: int, kinds: Sequence[Kind] = KINDS) -> list[Fault]:
-    """`count` faults of the kinds named. Every kind comes once before any comes again, and so do the points of `kill_at`."""
+def schedule(
+    seed: int, count: int, processes: int, kinds: Sequence[Kind] = KINDS, points: Sequence[Point] = POINTS
+) -> list[Fault]:
+    """`count` faults of the kinds named, `kill_at` at the points named. Every kind, and every point, comes once before any comes again."""
     chance = random.Random(seed)
     faults: list[Fault] = []
     bag: list[Kind] = []
-    points: list[Point] = []
+    ahead: list[Point] = []
     shifts: list[float] = []
     for number in range(1, count + 1):
         bag = bag or chance.sample(list(kinds), len(kinds))
@@ -83,8 +85,8 @@ def schedule(seed: int, count: int, processes: int, kinds: Sequence[Kind] = KIND
         seconds = chance.uniform(*LASTING[kind]) if kind in LASTING else 0.0
         point, shift = None, 0.0
         if kind == "kill_at":
-            points = points or chance.sample(list(POINTS), len(POINTS))
-            point = points.pop()
+            ahead = ahead or chance.sample(list(points), len(points))
+            point = ahead.pop()
         if kind == "clock":
             shifts = shifts or chance.sample(list(SHIFTS), len(SHIFTS))
             shift = shifts.pop()

@@ -23,7 +23,7 @@ from tests.waiting import until
 
 PATIENCE = 90.0
 """Seconds in which the servers have to answer again."""
-_LEFT = {
+LEFT = {
     "jobs": "SELECT id || ' ' || status || ' ' || lock FROM procrastinate_jobs WHERE status IN ('todo', 'doing')",
     "wake flags": "SELECT 'agent ' || id FROM agents WHERE wake",
     "running turns": "SELECT 'turn ' || id || ' of agent ' || agent_id || ', step ' || step FROM turns WHERE state = 'running'",
@@ -145,7 +145,7 @@ class Stores:
                 return tuple(kind(**row) for row in await (await connection.execute(statement.encode())).fetchall())
 
             left = {}
-            for name, statement in _LEFT.items():
+            for name, statement in LEFT.items():
                 found = await (await connection.execute(statement.encode())).fetchall()
                 left[name] = tuple(str(next(iter(row.values()))) for row in found)
             left["Redis keys"] = tuple(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chaos.auditor import APOLOGY, WAITING, audit, tally
+from tests.chaos.auditor import APOLOGY, LINES, WAITING, audit, tally
 from tests.chaos.snapshots import Change, Event, Kept, Memory, Reply, Row, Said, Seen, Shown
 
 World = tuple[Seen, Kept]
@@ -131,6 +131,12 @@ def test_what_is_left_over_is_told_line_by_line(name: str) -> None:
         (f"left over: {name}", "one"),
         (f"left over: {name}", "two"),
     ]
+
+
+@pytest.mark.parametrize("line", sorted(LINES))
+def test_what_the_bot_says_while_somebody_waits_is_no_surplus(line: str) -> None:
+    world = changed(well(), "shown", also(Shown("b99", "dm0", line, 1.2)))
+    assert audit(*changed(world, "replies", also(Reply(99, 1, "dm0", "sent", line, "b99")))) == []
 
 
 def test_the_apology_stands_for_an_answer() -> None:

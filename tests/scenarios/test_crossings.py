@@ -260,7 +260,7 @@ async def test_a_room_does_not_know_how_much_there_is_elsewhere(db: Database, ki
             "ok",
             call("working_context_append", section="key_facts", content=text),
             call("archival_storage_insert", content=text, tags=["dog"]),
-            call("set_timer", purpose=text, in_minutes=9999),
+            call("set_timer", purpose=text, asked=text, in_minutes=9999),
         )
         for text in SECRETS
     ]
