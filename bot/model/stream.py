@@ -106,7 +106,10 @@ class Assembly:
         if error := chunk.get("error") or choice.get("error"):
             self.broken = json.dumps({"error": error}).encode()
             return False
-        self.rest |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+        self.rest |= {"model": chunk["model"]} if chunk.get("model") else {}
+        # In the chunk, but for Kimi's (in its choice) and Groq's.
+        usage = chunk.get("usage") or choice.get("usage") or mapping(chunk.get("x_groq")).get("usage")
+        self.rest |= {"usage": usage} if usage else {}
         self.finish = str(choice.get("finish_reason") or self.finish)
         whole = choice.get("message")
         return self._add(mapping(whole if isinstance(whole, dict) else choice.get("delta")))

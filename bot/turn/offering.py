@@ -17,9 +17,12 @@ from memory.agent_state import AgentState
 from memory.db import Connection
 
 _FORGETTING = re.compile(
+    r"(?<!n't )(?<!never )(?<!not )(?<!nicht )(?<!nie )"
     r"\b(?:forget|delete|erase|remove|wipe|vergiss|vergessen|losch|oubli|efface|supprim|olvid|borra|elimin|esquec|apag|dimentic|cancell|scord)"
+    r"\w*\b(?! (?:bitte )?nicht\b)"
 )
-"""Words, levelled, in which people ask for something to be forgotten."""
+"""Words, levelled, in which people ask for something to be forgotten. Who will never forget a thing does not ask, and for each turn that is
+offered one function more an endpoint reads the whole prompt again."""
 
 
 async def offering(

@@ -78,13 +78,17 @@ class Attempt:
         """The needed call was made, with right arguments; without a need, nothing was called that changes memory."""
         if not self.task.call:
             return all(call.name in BY_NAME and BY_NAME[call.name].kind != "write" for call in self.calls)
-        wanted = self.task.call.split("|")
-        return any(
-            call.name in wanted
-            and isinstance(parse_arguments(call.arguments, BY_NAME[call.name].takes), dict)
-            and re.search(self.task.arguments, call.arguments, re.IGNORECASE)
-            for call in self.calls
-        )
+        return any(self._right(call) for call in self.calls)
+
+    def _right(self, call: Call) -> bool:
+        if call.name not in self.task.call.split("|"):
+            return False
+        arguments = parse_arguments(call.arguments, BY_NAME[call.name].takes)
+        if not isinstance(arguments, dict) or not re.search(self.task.arguments, call.arguments, re.IGNORECASE):
+            return False
+        # Without the words that ask for it a reminder is the agent's own idea, and is not set.
+        asked = str(arguments.get("asked") or "").casefold().strip("\"' .!")
+        return call.name != "set_timer" or (bool(asked) and asked in self.task.said.casefold())
 
     @property
     def answered(self) -> bool:

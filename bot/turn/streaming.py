@@ -48,7 +48,8 @@ def certain(partial: Partial, *, plain: bool) -> str:
     """
     for name, arguments in partial.calls:
         if name == "send_message":
-            return spoken_so_far(argument_so_far(arguments, "text"))
+            said = spoken_so_far(argument_so_far(arguments, "text"))
+            return "" if said.startswith("{") else said  # perhaps one of our own packages, which is no reply
     if not plain or partial.calls or not partial.plain:
         return ""
     # A model may write a call as text; what could be the beginning of one is waited for.

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from bot.model.errors import ModelError
+from bot.model.errors import ContentRefused, ModelError
 from bot.model.replies import Reply
 from bot.words.secrets import masked
 from memory.fifo_queue import shorten
@@ -24,6 +24,8 @@ TOKENS = 600
 """The most tokens of a summary; a longer one counts as failed."""
 LINE_LIMIT = 2000
 """Characters of one message in the transcript that is summarised."""
+MOST_LEFT_OUT = 3
+"""Lines that one summary leaves out because a content filter refuses them: each costs up to a dozen calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +94,32 @@ Ask = Callable[[Sequence[Mapping[str, str]], int], Awaitable[Reply]]
 async def summarise(
     ask: Ask, prompt: str, old: str, messages: Sequence[Message], *, zone: tzinfo, window: int, count: Callable[[str], int]
 ) -> Summary:
-    """Fold evicted messages into the summary, in pieces that fit the window (tokens). Never raises for the model's sake."""
+    """Fold evicted messages into the summary, in pieces that fit the window (tokens). Never raises for the model's sake.
+
+    A piece that a content filter refuses is halved, and the line that it refuses by itself is left out: else no summary would ever be made.
+    """
     system = prompt.replace("{words}", str(WORDS))
     room = max(500, window - count(system) - 3 * TOKENS)
     lines = transcript(messages, zone, room, count)
-    summary = old
+    summary, left_out = old, 0
     usages: list[Usage] = []
-    for group in chunks(lines, room, count):
+    groups = chunks(lines, room, count)
+    while groups:
+        group = groups.pop(0)
         request = [
             {"role": "system", "content": system},
             {"role": "user", "content": f"Summary so far:\n{summary or '(none)'}\n\nMessages that leave:\n" + "\n".join(group)},
         ]
         try:
             reply = await ask(request, 2 * TOKENS)
+        except ContentRefused as refused:
+            if refused.answer or left_out == MOST_LEFT_OUT:
+                log.warning("summary refused by a content filter; truncated instead")
+                return Summary(old, truncated(lines, count), tuple(usages))
+            half = len(group) // 2
+            groups[:0] = [group[:half], group[half:]] if half else []
+            left_out += not half
+            continue
         except (ModelError, OverBudget) as error:
             log.warning("summary failed: %s; truncated instead", type(error).__name__)
             return Summary(old, truncated(lines, count), tuple(usages))

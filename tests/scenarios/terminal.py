@@ -85,7 +85,9 @@ async def terminal(data: Path, user: str = "ada", **more: str) -> AsyncIterator[
         await process.communicate()
 
 
-async def run(data: Path, *arguments: str, user: str = "ada", given: str = "", **more: str) -> tuple[int, str, str]:
+async def run(
+    data: Path, *arguments: str, user: str = "ada", given: str = "", patience: float = PATIENCE, **more: str
+) -> tuple[int, str, str]:
     """A command of `bot` to its end: exit code, standard output, standard error."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -98,7 +100,7 @@ async def run(data: Path, *arguments: str, user: str = "ada", given: str = "", *
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(patience):
         out, err = await process.communicate(given.encode("utf-8", "surrogateescape"))
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()

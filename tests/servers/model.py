@@ -203,9 +203,15 @@ class Habits:
         """A message in pieces, as endpoints stream it: the text, then each call's name, then its arguments."""
         return _deltas(message)
 
-    def usage_in_stream(self, body: Json) -> bool:
-        """Whether a stream ends with the usage."""
-        return bool(body.get("stream_options"))
+    def opening(self) -> Iterator[Json]:
+        """Fields of chunks before the first piece of the message."""
+        return iter(())
+
+    def ending(self, usage: object, finish: object, asked: Json) -> Iterator[Json]:
+        """Fields of the chunks after its last piece: how it ended, and the usage where the request asked for it."""
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
+        if asked.get("stream_options"):
+            yield {"choices": [], "usage": usage}
 
 
 class ScriptedModel:
@@ -372,6 +378,8 @@ class ScriptedModel:
             chunk = {**{name: body[name] for name in ("id", "model", "created")}, "object": "chat.completion.chunk", **fields}
             await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
 
+        for fields in self._habits.opening():
+            await send(**fields)
         sent = 0
         for delta in self._habits.deltas(message):
             if growing.shown is not None and sent >= growing.shown and not growing._open.is_set():
@@ -392,9 +400,8 @@ class ScriptedModel:
                 await asyncio.sleep(growing.pace)
             await send(choices=[{"index": 0, "delta": delta, "finish_reason": None}])
             sent += PIECE
-        await send(choices=[{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}])
-        if self._habits.usage_in_stream(request.body):
-            await send(choices=[], usage=body["usage"])
+        for fields in self._habits.ending(body["usage"], choice["finish_reason"], request.body):
+            await send(**fields)
         await response.write(b"data: [DONE]\n\n")
         return response
 

@@ -20,7 +20,7 @@ NAMES = Names("scripted", "scripted", "scripted")
 def able(request: Request) -> Step:
     text = json.dumps(request.messages)
     if "bread out" in text:
-        return reply("I will.", call("set_timer", purpose="bread", in_minutes=20))
+        return reply("I will.", call("set_timer", purpose="bread", asked="Remind me in 20 minutes", in_minutes=20))
     if "Good morning" in text:
         return reply("Good morning!")
     return Model()(request)

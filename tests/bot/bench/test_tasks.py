@@ -59,6 +59,8 @@ def right(request: Request) -> Step:
         arguments = {"old": task.known[0], "new": task.said}
     elif name == "working_context_remove":
         arguments = {"content": task.known[0]}
+    elif name == "set_timer":
+        arguments = {**arguments, "asked": task.said}
     elif name == "forget":
         arguments = {"words": "jazz"}
     elif name == "send_message":
@@ -124,12 +126,14 @@ def _german(task: Task) -> bool:
 @pytest.mark.parametrize(
     ("made", "right_call"),
     [
-        (call("set_timer", purpose="tea", in_minutes=20), True),
-        (call("set_timer", purpose="tea", in_minutes=25), False),
-        (call("set_timer", in_minutes=20), False),
+        (call("set_timer", purpose="tea", asked="in 20 minutes, tea", in_minutes=20), True),
+        (call("set_timer", purpose="tea", in_minutes=20), False),
+        (call("set_timer", purpose="tea", asked="Remind me of the tea.", in_minutes=20), False),
+        (call("set_timer", purpose="tea", asked="In 20 minutes, tea!", in_minutes=25), False),
+        (call("set_timer", asked="In 20 minutes, tea!", in_minutes=20), False),
         (call("list_timers", reason="20"), False),
     ],
-    ids=["right", "another time", "without its purpose", "another function"],
+    ids=["right", "its own idea", "words that nobody said", "another time", "without its purpose", "another function"],
 )
 def test_a_call_is_right_with_right_arguments_alone(made: Call, right_call: bool) -> None:
     task = Task("In 20 minutes, tea!", call="set_timer", arguments=r"in_minutes\W+20\b")

@@ -145,6 +145,19 @@ async def test_what_a_vendor_gives_goes_back_to_it_and_to_no_other(vendor: Vendo
             assert THOUGHT not in json.dumps(repair(messages))
 
 
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("vendor", ALL, ids=[vendor.name for vendor in ALL])
+async def test_what_an_answer_costs_is_known_of_every_vendor(vendor: Vendor, streams: bool) -> None:
+    """Budgets count it, and the size of later prompts is learned from it."""
+    costs = reply("Hello.", prompt_tokens=1234, completion_tokens=56)
+    async with (
+        ScriptedModel([costs], habits=type(vendor)()) as server,
+        ModelClient(server.base_url, "key", attempts=1, streams=streams) as client,
+    ):
+        answer = await client.complete(vendor.model, [{"role": "user", "content": "Hi"}], max_tokens=99)
+    assert (answer.text, answer.usage.prompt_tokens, answer.usage.completion_tokens) == ("Hello.", 1234, 56)
+
+
 async def test_an_endpoint_that_refuses_its_own_thoughts_gets_them_once() -> None:
     """Some give `reasoning_content` and call it unknown when it comes back."""
 

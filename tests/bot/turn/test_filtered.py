@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,29 @@ async def test_a_corrected_entry_is_shown_again(db: Database) -> None:
         await d.rows("UPDATE agents SET version = version + 1 RETURNING id")
         assert await d.hear("And now?") == ["Gladly."]
         assert "Print a leaflet." in seen(d.model.requests[-1])
+
+
+async def test_a_summary_leaves_out_what_the_summary_models_filter_refuses(db: Database) -> None:
+    """The chat model took the words, the summary model's filter does not: without them there is a summary all the same."""
+    summed: list[str] = []
+
+    def policy(request: Request) -> Step:
+        if request.functions:
+            return reply("ok")
+        if WORD in request.last:
+            return Status(400, body=AZURE)
+        summed.append(request.last)
+        return reply("They spoke of the sea.")
+
+    async with dialogue(db, policy=policy, settings=replace(SETTINGS, budget=5_000, reply_reserve=500)) as d:
+        await d.hear(f"Print me a {WORD}")
+        for number in range(40):
+            await d.hear(f"Entry {number}: " + "a long story of the sea and of ships, " * 12)
+            if summed and d.model.requests[-1].functions:
+                break
+        assert "They spoke of the sea." in seen(d.model.requests[-1])
+        assert "Not summarised yet" not in seen(d.model.requests[-1])
+        assert "Entry 0:" in " ".join(summed), "what stood beside the words is in it"
 
 
 async def test_instructions_that_are_refused_blame_nobody(db: Database) -> None:

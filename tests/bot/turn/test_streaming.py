@@ -121,6 +121,8 @@ def test_only_what_is_certain_to_be_a_reply_is_shown() -> None:
     assert certain(Partial("thinking aloud", (said,)), plain=False) == "Hello th"
     assert certain(Partial("thinking", (thought, said)), plain=False) == "Hello th"
     assert certain(Partial("perhaps a thought", ()), plain=False) == ""
+    package = ("send_message", '{"text": "{\\"type\\": \\"status\\", \\"time\\": ')
+    assert certain(Partial("", (package,)), plain=False) == ""
     assert certain(Partial("perhaps a thought", (), plain=True), plain=False) == ""
     assert certain(Partial("perhaps a thought", ()), plain=True) == ""
     assert certain(Partial("the last words", (), plain=True), plain=True) == "the last words"

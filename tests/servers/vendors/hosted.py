@@ -81,6 +81,9 @@ class Azure(OpenAIChat):
         choice[0]["content_filter_results"] = {"hate": {"filtered": False, "severity": "safe"}}
         return made | {"prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
 
+    def opening(self) -> Iterator[Json]:
+        yield {"choices": [], "model": "", "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
+
 
 class Anthropic(Vendor):
     """Anthropic's compatible endpoint: ids `^[a-zA-Z0-9_-]+$` and unique (ironclaw #1241), no empty text (vercel/ai #5576), each
@@ -136,8 +139,8 @@ class Gemini(Vendor):
                 **({"tool_calls": [{k: v for k, v in one.items() if k != "index"} for one in calls]} if calls else {}),
             }
 
-    def usage_in_stream(self, body: Json) -> bool:
-        return True
+    def ending(self, usage: object, finish: object, asked: Json) -> Iterator[Json]:
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": usage}
 
 
 class Mistral(Vendor):
@@ -168,8 +171,8 @@ class Mistral(Vendor):
     def deltas(self, message: Json) -> Iterator[Json]:
         return whole_calls(message)
 
-    def usage_in_stream(self, body: Json) -> bool:
-        return True
+    def ending(self, usage: object, finish: object, asked: Json) -> Iterator[Json]:
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": usage}
 
 
 class Thinking(Vendor):
@@ -214,6 +217,9 @@ class Kimi(Thinking):
     def call_id(self, name: str, number: int) -> str:
         return f"functions.{name}:{number}"
 
+    def ending(self, usage: object, finish: object, asked: Json) -> Iterator[Json]:
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": finish, "usage": usage}]}
+
 
 class Groq(Vendor):
     """Groq: unknown fields are refused, `reasoning_content` among them (freellmapi #1070); failures of its own parser come as
@@ -225,6 +231,9 @@ class Groq(Vendor):
 
     def think(self, message: dict[str, Any]) -> None:
         message["reasoning"] = THOUGHT
+
+    def ending(self, usage: object, finish: object, asked: Json) -> Iterator[Json]:
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "x_groq": {"id": "req_1", "usage": usage}}
 
 
 class OpenRouter(Thinking):
@@ -253,8 +262,8 @@ class OpenRouter(Thinking):
         }
         yield from _deltas(message)
 
-    def usage_in_stream(self, body: Json) -> bool:
-        return True
+    def ending(self, usage: object, finish: object, asked: Json) -> Iterator[Json]:
+        yield {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": usage}
 
 
 class XAI(Vendor):
