@@ -96,6 +96,10 @@ class Incoming:
     images: tuple[Image, ...] = ()
 
 
+LONGEST_LINE = 60
+"""Characters of a line that a button may carry: Discord's hold 100, with whom it was made for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Button:
     """Runs the command `line` when it is pressed, for the person it was made for alone.

@@ -67,6 +67,7 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
         ("timers", "purpose", gone.timers),
         ("messages", "content", replies),
     ]
+    await _retag(connection, gone.passages, spans, old)
     # What was sent is on the platform; a copy of the old words here would have to be corrected apart.
     await connection.execute(
         """UPDATE outbox SET body = '' WHERE state IN ('sent', 'failed', 'withdrawn') AND has_rare(%s, body)
@@ -83,6 +84,20 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
         for row in await cursor.fetchall():
             mark = "" if table == "timers" and row["id"] in told else MARK
             await _correct(connection, agent, table, column, row["id"], row["place_id"], row["text"], spans, old, mark, at)
+
+
+async def _retag(connection: Connection, passages: set[int], spans: list[tuple[str, str]], old: list[str]) -> None:
+    """Tags that say the old words are corrected; one that cannot be goes, as there is no room in it for a mark."""
+    cursor = await connection.execute(
+        "SELECT id, tags FROM passages WHERE id = ANY(%s) AND has_rare(%s, array_to_string(tags, ' '))", (list(passages), old)
+    )
+    for row in await cursor.fetchall():
+        new = list(dict.fromkeys(corrected(tag, spans) for tag in row["tags"]))
+        await connection.execute(
+            """UPDATE passages SET tags = ARRAY(SELECT tag FROM unnest(%s::text[]) WITH ORDINALITY t (tag, nth)
+                 WHERE NOT has_rare(%s, tag) ORDER BY nth) WHERE id = %s""",
+            (new, old, row["id"]),
+        )
 
 
 async def _correct(

@@ -5,7 +5,6 @@ nothing goes that was not on the list. The version is raised, so a running turn 
 that something was forgotten, not what.
 """
 
-import hashlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -13,28 +12,25 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from adapters.base import Answer, Button
+from adapters.base import LONGEST_LINE, Answer, Button
 from bot.commands import erasing, quoted
 from bot.commands.access import Verdict
 from bot.commands.changing import lock, writable
 from bot.commands.context import Asking, CommandRefused, counted
 from bot.commands.memory import not_there, row_of
-from bot.commands.paging import LONGEST_LINE
-from memory import archival_storage, log
+from bot.keeping import to_forget
+from bot.keeping.to_forget import mark_of
+from memory import log
 from memory.db import Connection, value
 from memory.forgetting import Gone, begin, derived, erase_rows, of_period, of_places, stop_waiting, waiting, widen
 from memory.places import place_label
-from memory.search import MAX_PAGE_SIZE, Query, search_messages
 from memory.things import Thing, brief, listed, things, when
-from memory.working_context import entries
 
 USAGE = (
     "Say what to forget. By number: /memory forget m12 (a message), w3 (working context), a5 (archival storage) or t2 (a timer), also "
     "several; /memory view and /memory search show the numbers. Or more at once, which I show you first: /memory forget search WORDS, "
     "/memory forget from 2026-01-01 to 2026-01-31, /memory forget here, /memory forget #channel. /memory forget everything forgets all of it."
 )
-LISTED = 12
-"""Things that a search to forget shows, and forgets, at once."""
 
 
 async def forget(asking: Asking) -> Answer:
@@ -68,11 +64,6 @@ def _marked(words: list[str]) -> tuple[list[str], str]:
 async def _locked(connection: Connection) -> None:
     await begin(connection)
     await lock(connection)
-
-
-def mark_of(gone: Gone) -> str:
-    """Six digits that stand for exactly these things."""
-    return hashlib.sha256(" ".join(map(str, gone.things())).encode()).hexdigest()[:6]
 
 
 # By number ---------------------------------------------------------------------------------------------
@@ -172,27 +163,21 @@ def _counts(entries_: int, passages: int, summaries: int) -> list[str]:
 async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
     agent, _ = asking.known()
     verdict, zone = asking.allowed("forget"), await asking.zone()
-    wanted = [word.casefold() for word in words]
     async with asking.open(verdict) as connection:
         await _locked(connection)
-        query = Query(" ".join(words), page_size=MAX_PAGE_SIZE)
-        found = [(Thing("w", entry.id), entry.updated_at, entry.content) for entry in await entries(connection)]
-        # By words alone: nothing goes because it only means something alike.
-        found += [(Thing("a", hit.id), hit.at, hit.content) for hit in (await archival_storage.search(connection, query)).hits]
-        found += [(Thing("m", hit.id), hit.at, hit.content) for hit in (await search_messages(connection, query)).hits]
-        found = [each for each in found if all(word in each[2].casefold() for word in wanted)]
+        found = await to_forget.matches(connection, words)
         if not found:
             return Answer("Nothing that I keep has all these words.")
-        shown, more = found[:LISTED], len(found) - LISTED
-        gone = Gone.of(each[0] for each in shown)
-        if mark != mark_of(gone):
-            lines = [f"  {number}  {when(at, zone)}  {brief(text, 100)}" for number, at, text in shown]
-            lines += [f"  ... and {counted(more, 'other')}, after these."] if more > 0 else []
-            again = f"/memory forget search {' '.join(words)}"
-            return _ask("This will be forgotten, with everything derived from it:", lines, again, gone, mark)
+        shown = to_forget.as_shown(found, mark)
+        if shown is None:
+            return to_forget.listing(found, words, zone, mark=mark)
+        gone = to_forget.named_by(shown)
         named, spot = gone.things(), await _spot(asking, connection)
         await widen(connection, agent, asking.place)
         await derived(connection, gone)
+        # What came since goes only with what it was made of.
+        if {each[0] for each in found} - {each[0] for each in shown} - set(gone.things()):
+            return to_forget.listing(found, words, zone, mark=mark)
         others, also = await _erase(asking, connection, agent, verdict, gone, named, spot)
     return _told(_account(named, gone) + _elsewhere(others) + await _uncached(asking, [agent, *others]), also)
 
@@ -270,7 +255,9 @@ async def _many(
     counts = await _totals(connection, gone)
     if mark != mark_of(gone):
         also_waits = f" {counted(waits, 'message')} waiting for an answer will be taken back." if waits else ""
-        return _ask(f"This will forget {shown}, and everything derived from it: {counts}.{also_waits}", [], line, gone, mark)
+        return to_forget.question(
+            f"This will forget {shown}, and everything derived from it: {counts}.{also_waits}", [], line, gone, mark
+        )
     place = await _spot(asking, connection)
     await widen(connection, agent, asking.place)
     waited = await stop_waiting(connection, *scope, asking.parts.now())
@@ -307,15 +294,6 @@ async def _spot(asking: Asking, connection: Connection) -> int:
     """The place under which the act is logged: here, or (an admin's act) one of the workspace."""
     places = await writable(connection)
     return asking.place if asking.place is not None and asking.place in places else places[0]
-
-
-def _ask(head: str, lines: Sequence[str], line: str, gone: Gone, mark: str) -> Answer:
-    yes = f"{line} yes {mark_of(gone)}"
-    changed = "The list has changed since you saw it. " if mark else ""
-    text = "\n".join([changed + head, *lines, "It cannot be undone."])
-    if len(yes) > LONGEST_LINE:
-        return Answer(f"{text} To go ahead: {yes}")
-    return Answer(text, (Button("Forget", yes, "danger"),))
 
 
 async def _uncached(asking: Asking, agents: Sequence[int]) -> str:

@@ -3,14 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from adapters.base import Answer, Button
+from adapters.base import LONGEST_LINE, Answer, Button
 
 PAGE = 1800
 """Characters of a page; Discord's messages hold 2,000."""
-
-
-LONGEST_LINE = 60
-"""Characters of a line that a button may carry: Discord's hold 100, with whom it was made for."""
 
 
 def paged(argument: str) -> tuple[str, int]:

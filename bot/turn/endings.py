@@ -1,4 +1,5 @@
-"""What the bot says itself where a turn ends: about the timers that it set or did not set, and in place of a model that gave nothing."""
+"""What the bot says itself where a turn ends: about the timers that it set or did not set, about what is not
+forgotten yet, and in place of a model that gave nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +9,14 @@ from datetime import datetime
 
 from adapters.catalogue import say
 from bot.engine.turns import Step
+from bot.functions import forget
 from bot.functions.context import CallContext
 from bot.speaking import appointments, reminders
 from bot.turn.executor import Outcome
 from bot.turn.state import RunningTurn
+from bot.words.forgetting import asks_forgetting, claims_forgotten
 from memory.agent_state import AgentState
+from memory.fifo_queue import answering
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +32,24 @@ async def appoint(step: Step, turn: RunningTurn, state: AgentState, about: str, 
     """The bot's own line about what the turn set, or that it set nothing, below its reply."""
     if turn.claim.origin != "person":
         return
+    await _deny(step, turn, state)
     if (turn.timers or turn.claim.resumed) and await appointments.show(step, state, turn.timers):
         return
     if about and not turn.asks:
         count("reminder_not_set")
         asked = bool(appointments.in_question(turn.claim, state, ()))
         await appointments.say_nothing_is_set(step, state, about, asked=asked)
+
+
+async def _deny(step: Step, turn: RunningTurn, state: AgentState) -> None:
+    """Where the person asked for something to be forgotten and the reply says that it is: the bot's own line that nothing is yet."""
+    texts = [str(event.payload.get("text", "")) for event in turn.claim.events if event.kind == "message"]
+    if not turn.claim.addressed or not any(map(asks_forgetting, texts)):
+        return
+    begun = min(answering(state.queue), default=len(state.queue))
+    replies = [message.content for message in state.queue[begun:] if message.role == "assistant" and message.kind == "message"]
+    if any(map(claims_forgotten, replies)):
+        await step.say(forget.LINE_STEP, forget.LINE)  # unless the list itself is there
 
 
 def own_words(turn: RunningTurn, outcome: Outcome, now: datetime, count: Callable[[str], None]) -> str:

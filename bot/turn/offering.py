@@ -6,23 +6,13 @@ changes seldom: with the first entry, text in archival storage or timer, and whe
 
 from __future__ import annotations
 
-import re
-
 from bot.engine.events import Claim
 from bot.functions import offered
 from bot.functions.registry import Need
 from bot.model.calls import FunctionSchema
-from bot.words.level import level
+from bot.words.forgetting import asks_forgetting
 from memory.agent_state import AgentState
 from memory.db import Connection
-
-_FORGETTING = re.compile(
-    r"(?<!n't )(?<!never )(?<!not )(?<!nicht )(?<!nie )"
-    r"\b(?:forget|delete|erase|remove|wipe|vergiss|vergessen|losch|oubli|efface|supprim|olvid|borra|elimin|esquec|apag|dimentic|cancell|scord)"
-    r"\w*\b(?! (?:bitte )?nicht\b)"
-)
-"""Words, levelled, in which people ask for something to be forgotten. Who will never forget a thing does not ask, and for each turn that is
-offered one function more an endpoint reads the whole prompt again."""
 
 
 async def offering(
@@ -45,6 +35,6 @@ async def offering(
         "timers": bool(row["timers"]),
         "request": claim.addressed and bool(row["request"]),
         "unaddressed": not claim.addressed,
-        "forgetting": claim.addressed and any(_FORGETTING.search(level(str(e.payload.get("text", "")))) for e in claim.events),
+        "forgetting": claim.addressed and any(asks_forgetting(str(e.payload.get("text", ""))) for e in claim.events),
     }
     return offered([need for need, so in holds.items() if so], small=small)

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from adapters.base import Changed, Incoming
+from adapters.base import Incoming
 from bot.commands.context import Parts
 from bot.embedded import Servers
-from bot.engine import changes
 from bot.health import Health
 from bot.keeping import erasures
 from memory import erasure, retention
@@ -63,9 +62,7 @@ async def by_number(life: Life) -> Forgotten:
 
 async def by_deletion(life: Life) -> Forgotten:
     said = life.chance.choice(life.said)
-    talk = life.talk(said.user, said.place)
-    channel = said.user if said.place == "direct" else said.place
-    await changes.follow(talk.db, talk.cache, Changed("console", "", channel, (said.platform_id,), None, talk.at))
+    await life.change(said, None)
     return {said.token}, set()
 
 
@@ -76,7 +73,7 @@ async def by_edit(life: Life) -> Forgotten:
 
 
 async def by_place(life: Life) -> Forgotten:
-    said = life.chance.choice([each for each in life.said if each.place != "direct"])
+    said = life.chance.choice([each for each in life.said if each.place not in ("direct", "other")])
     talk = life.talk(said.user, said.place)
     shown = await life.desk.press("/memory forget here", talk)
     await life.desk.follow(shown, "Forget", talk=talk)
@@ -107,11 +104,7 @@ async def by_person(life: Life) -> Forgotten:
 
 async def by_pause(life: Life) -> Forgotten:
     user = life.chance.choice(life.said).user
-    await life.desk.type("/memory pause", life.talk(user, "direct"))
-    passing = [await life.say(user, place, kept=False) for place in ("direct", "pier", "direct")]
-    await life.desk.type("/memory resume", life.talk(user, "direct"))
-    await life.sent("")  # the answer to the last one was still owed
-    return {each.token for each in passing}, set()
+    return {each.token for each in await life.pause(user)}, set()
 
 
 async def by_retention(life: Life) -> Forgotten:

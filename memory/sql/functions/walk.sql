@@ -44,7 +44,8 @@ CREATE FUNCTION common_words() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SA
 $$;
 
 -- Of texts that go, the words by which what was made of them is known: words, names and numbers that stand in nothing else that people said to
--- this agent. What those others have, a later text may just as well have from there.
+-- this agent. What those others have, a later text may just as well have from there. What the bot said, which somebody brought along, is none of
+-- it: it may go itself, with the agent that it came from.
 CREATE FUNCTION rare_words(p_agent bigint, p_texts text[], p_gone bigint[]) RETURNS text[] LANGUAGE plpgsql STABLE AS $$
 DECLARE found text[]; kept text[];
 BEGIN
@@ -53,10 +54,10 @@ BEGIN
   found := ARRAY(SELECT unnest(found) EXCEPT SELECT unnest(common_words()));
   IF cardinality(found) <= 200 THEN
     RETURN ARRAY(SELECT w FROM unnest(found) w WHERE NOT EXISTS (
-      SELECT FROM messages m WHERE m.agent_id = p_agent AND m.tsv @@ search_query(w) AND m.searchable AND m.role = 'user' AND m.id <> ALL (p_gone)));
+      SELECT FROM messages m WHERE m.agent_id = p_agent AND m.tsv @@ search_query(w) AND m.searchable AND m.role = 'user' AND m.said_to = '' AND m.id <> ALL (p_gone)));
   END IF;
   kept := ARRAY(SELECT DISTINCT w FROM messages m, unnest(tsvector_to_array(m.tsv)) w
-    WHERE m.agent_id = p_agent AND m.searchable AND m.role = 'user' AND m.id <> ALL (p_gone));
+    WHERE m.agent_id = p_agent AND m.searchable AND m.role = 'user' AND m.said_to = '' AND m.id <> ALL (p_gone));
   RETURN ARRAY(SELECT unnest(found) EXCEPT SELECT unnest(kept));
 END $$;
 
@@ -204,6 +205,8 @@ BEGIN
       WHERE agent_id = p_agent AND status IN (0, 2) AND cardinality(p_timers) > 0 AND payload->>'timer_id' = ANY (p_timers::text[]) RETURNING id, turn_id)
     UPDATE turns SET cancel_requested = true WHERE state = 'running' AND id IN (SELECT turn_id FROM ended)
       AND NOT EXISTS (SELECT 1 FROM events e WHERE e.turn_id = turns.id AND e.status = 0 AND e.id NOT IN (SELECT id FROM ended));
+  -- A list of what would be forgotten repeats it (step -8: bot/functions/forget.py); whatever goes, it is no longer what it was.
+  UPDATE outbox SET body = '', buttons = NULL, state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END WHERE agent_id = p_agent AND step = -8;
   -- The bot's own lines about a timer are known by their buttons.
   UPDATE outbox SET body = '', buttons = NULL, state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END
     WHERE agent_id = p_agent AND p_timers <> '{}' AND EXISTS (SELECT FROM jsonb_array_elements(buttons) b WHERE split_part(b->>'line', ' ', 3) = ANY (

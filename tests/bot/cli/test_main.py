@@ -172,7 +172,7 @@ async def test_an_unreachable_redis_and_a_wrong_role_are_refused(data: Path, url
     assert "keepsake_bot" in err
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_the_operators_day(data: Path) -> None:
     limits = {"KEEPSAKE__BUDGET__PERSON_TOKENS": "200000", "KEEPSAKE__BUDGET__BOT_TOKENS": "3000000"}
     code, out, err = await run(data, "chat", user="ada", given="My name is Ada.\n", **limits)

@@ -416,20 +416,6 @@ def test_the_fixed_part_is_small_enough_for_a_budget_of_4000(small: bool, limit:
         assert count("".join(str(message["content"]) for message in by_schema)) <= limit, "by schema, with the examples"
 
 
-async def test_forget_that_shows_the_person_how_and_forgets_nothing(db: Database) -> None:
-    """What goes is the person's to say yes to, by the bot's own line; the model is told that nothing is forgotten yet."""
-    async with dialogue(
-        db, reply("Lovely."), reply(None, call("forget", words="Zephyrine")), reply("The list is yours to confirm.")
-    ) as d:
-        await d.hear("My horse is called Zephyrine")
-        line, answer = await d.hear("Please forget what my horse is called")
-        assert line.startswith("Nothing is forgotten yet.")
-        assert "/memory forget search Zephyrine" in line
-        assert answer == "The list is yours to confirm."
-        assert "Do not say that you forgot it" in results(d.model.requests[-1])[-1]
-        assert await d.rows("SELECT 1 AS there FROM messages WHERE content = 'My horse is called Zephyrine'") == [{"there": 1}]
-
-
 async def test_removing_an_entry_does_not_pass_for_forgetting(db: Database) -> None:
     async with dialogue(db) as d:
         await told(d, append("key_facts", "Has a horse called Zephyrine."))

@@ -29,10 +29,12 @@ QUESTION = question("memory", [FACT], "")
 
 
 @asynccontextmanager
-async def asked(db: Database, *more: object, store: object = STORE) -> AsyncIterator[tuple[Dialogue, int]]:
+async def asked(
+    db: Database, *more: object, store: object = STORE, question: str = QUESTION
+) -> AsyncIterator[tuple[Dialogue, int]]:
     """A person who has spoken of their diabetes and was asked; gives the request's number."""
     async with dialogue(db, store, TALK, *more, settings=ASKING) as d:
-        assert await d.hear("I have type 1 diabetes") == ["That is a lot to live with.", QUESTION]
+        assert await d.hear("I have type 1 diabetes") == ["That is a lot to live with.", question]
         assert "needs the person's yes" in results(d.model.requests[1])[-1]
         [request] = await d.rows("SELECT id FROM memory_requests")
         assert await d.entries() == []
@@ -136,7 +138,7 @@ async def test_asking_twice_makes_one_request(db: Database, urls: Urls) -> None:
 
 async def test_archival_storage_asks_too(db: Database) -> None:
     store = reply(None, call("archival_storage_insert", content=FACT, tags=["body"]))
-    async with asked(db, store=store) as (d, request):
+    async with asked(db, store=store, question=question("memory", [f"{FACT} (body)"], "")) as (d, request):
         d.model.add(answer(True, request))
         await d.hear("ja")
         assert await d.rows("SELECT content, tags FROM passages") == [{"content": FACT, "tags": ["body"]}]
@@ -331,7 +333,7 @@ async def test_tags_purposes_and_reasons_are_looked_at_like_the_text(db: Databas
         ),
     )
     async with dialogue(db, reply(None, *calls), TALK, settings=ASKING) as d:
-        said = await d.hear("I see Dr Weiss on Mondays. Remind me of my tablets in ten minutes.")
+        said = await d.hear("I see Dr Weiss on Mondays, the door of the house is new. Remind me of my tablets in ten minutes.")
         tagged, secret, told, neutral = results(d.model.requests[-1])[-4:]
         assert "needs the person's yes" in tagged
         assert said[-1] == question("memory", ["Sees Dr Weiss on Mondays. (epilepsy)"], ""), "they see what they say yes to"
