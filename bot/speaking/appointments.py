@@ -23,8 +23,8 @@ from memory.agent_state import AgentState
 from memory.dates import when_in
 from memory.db import Connection
 from memory.messages import Draft
-from memory.recurrence import following
-from memory.zones import instant, zone_named
+from memory.recurrence import FARTHEST, following
+from memory.zones import zone_named
 
 LINE = -30
 """The step of these lines in the outbox, which no turn reaches."""
@@ -208,15 +208,15 @@ def _moved(before: str, text: str, said: datetime, at: datetime, zone: str, loca
     if was is None or found is None or was.rest.casefold() != found.rest.casefold():
         return None
     if found.span is not None:
-        due: datetime | None = max(said + found.span, at)
-        return (due.astimezone(tz or UTC).replace(tzinfo=None), due, "") if due else None
+        due = max(said + found.span, at)
+        return (due.astimezone(tz or UTC).replace(tzinfo=None), due, "") if due <= at + FARTHEST else None
     if tz is None or found.wall is None:
         return None
     try:
-        due = following(found.wall, zone, found.every, at) if found.every else instant(found.wall, tz)
+        ahead = following(found.wall, zone, found.every, at)
     except (ValueError, OverflowError):
         return None
-    return (found.wall, due, found.every) if due is not None and due > at else None
+    return (found.wall, ahead, found.every) if ahead is not None and ahead <= at + FARTHEST else None
 
 
 async def say_apart(connection: Connection, turn: int | None, text: str, buttons: Sequence[Button], at: datetime) -> None:
