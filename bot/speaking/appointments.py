@@ -7,6 +7,7 @@ the agent gets one more pass; then the bot says that nothing is set and what it 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +18,7 @@ from bot.keeping import consent
 from bot.speaking import by_words, saying
 from bot.speaking.saying import Set
 from bot.words.answers import yes_or_no
-from bot.words.reminding import asks_reminder, promises_reminder
+from bot.words.reminding import asks_reminder, language_of, promises_reminder
 from memory import log as memory_log
 from memory.agent_state import AgentState
 from memory.dates import when_in
@@ -63,6 +64,17 @@ def in_question(claim: Claim, state: AgentState, said: Sequence[str]) -> str:
 
     asked = next((text for text in texts if asks_reminder(text, has_time)), "")
     return asked or next((text for text in said if promises_reminder(text)), "")
+
+
+async def in_their_language(step: Step, state: AgentState) -> AgentState:
+    """The state with the person's language, where their platform did not tell it and they asked to be reminded in one of ours."""
+    if state.locale or step.claim.origin != "person":
+        return state
+    texts = [str(event.payload.get("text", "")) for event in step.claim.events if event.kind == "message"]
+    locale = next((found for text in texts if (found := language_of(text))), "")
+    if locale:
+        await step.connection.execute("UPDATE agents SET locale = %s WHERE locale IS NULL", (locale,))
+    return replace(state, locale=locale)
 
 
 async def show(step: Step, state: AgentState, numbers: Collection[int]) -> bool:
