@@ -21,6 +21,8 @@ from memory.zones import instant
 PLAIN: Final = ("day", "week", "month", "year")
 LONGEST = 200
 """Characters of a rule."""
+FARTHEST = timedelta(days=5 * 366)
+"""How far ahead a reminder may be."""
 LOOK_AHEAD = timedelta(days=10 * 366)
 """How far ahead an occurrence is looked for."""
 _SAME = {

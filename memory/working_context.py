@@ -132,9 +132,13 @@ def _render(kept: Sequence[Entry], persona: str, person: str, hidden: int) -> st
     return "\n".join(lines)
 
 
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""The marks that turn the direction of what follows them, also behind the end of the text."""
+
+
 def one_line(text: str) -> str:
-    """Text that cannot pretend to be a line of its own."""
-    return " ".join(text.split())
+    """Text that cannot pretend to be a line of its own, nor turn the rest of its line round."""
+    return " ".join(_TURNING.sub("", text).split())
 
 
 async def insert(

@@ -15,9 +15,9 @@ from bot.speaking.appointments import SET_COLUMNS, cancelling
 from bot.speaking.saying import SNOOZES, Set, is_set, line
 from memory.dates import when_in
 from memory.db import Connection, value
-from memory.recurrence import following
+from memory.recurrence import FARTHEST, following
 from memory.things import thing
-from memory.zones import instant, zone_named
+from memory.zones import zone_named
 
 WHICH = "Name it by its number, such as t3; /reminders lists them."
 MOVE = "Say when: /reminders move t3 tomorrow at 9, or in 20 minutes."
@@ -56,16 +56,14 @@ async def cancel(asking: Asking) -> Answer:
 async def stop(asking: Asking) -> Answer:
     """Not again: as /reminders cancel, and no fault where it is over."""
     async with _one(asking) as (connection, row, _):
-        if row["due_at"] is not None:
-            await rescheduling.end(connection, row, "stop", asking.parts.now())
+        await rescheduling.finish(connection, row, "stop", asking.parts.now())
     return Answer(f"It does not come again: {row['purpose']}.")
 
 
 async def done(asking: Asking) -> Answer:
     """It is done: one that was put off does not come again; one that recurs comes at its next time."""
     async with _one(asking) as (connection, row, _):
-        if row["due_at"] is not None and row["every"] is None:
-            await rescheduling.end(connection, row, "done", asking.parts.now())
+        await rescheduling.finish(connection, row, "done", asking.parts.now())
     if row["every"] is None or row["due_at"] is None:
         return Answer(f"Done: {row['purpose']}.")
     zone, locale = await _person(asking)
@@ -76,7 +74,7 @@ async def snooze(asking: Asking) -> Answer:
     """Let it come again in some minutes."""
     zone, locale = await _person(asking)
     async with _one(asking) as (connection, row, rest):
-        minutes = int(rest) if rest.isdecimal() else SNOOZES[0] if not rest else 0
+        minutes = SNOOZES[0] if not rest else int(rest) if rest.isdecimal() and len(rest) < 10 else 0
         span = when_in(f"in {rest}", asking.parts.now().replace(tzinfo=None)) if not minutes else None
         if span is not None and span.span is not None:
             minutes = max(1, round(span.span.total_seconds() / 60))
@@ -96,25 +94,21 @@ async def move(asking: Asking) -> Answer:
             raise CommandRefused(MOVE)
         if when.span is None and tz is None:
             raise CommandRefused(NO_ZONE)
-        wall = (
-            when.wall if when.wall is not None else (now + (when.span or timedelta())).astimezone(tz or UTC).replace(tzinfo=None)
-        )
+        wall = when.wall or (now + (when.span or timedelta())).astimezone(tz or UTC).replace(tzinfo=None)
         due = _due(wall, zone, when.every or row["every"] or "", now)
         if due is None:
-            raise CommandRefused("That time is over. " + MOVE)
+            raise CommandRefused("The time must lie ahead, at most five years. " + MOVE)
         timer = await rescheduling.move(connection, row, wall, due, when.every, zone, now)
     return Answer(is_set(timer, now, zone, locale), tuple(cancelling([timer], locale)))
 
 
 def _due(wall: datetime, zone: str, every: str, now: datetime) -> datetime | None:
+    """The moment of a wall time, or the first one of its recurrence; None: it does not lie ahead, or too far."""
     try:
-        if every:
-            return following(wall, zone or "UTC", every, now)
-        tz = zone_named(zone)
-        due = instant(wall, tz) if tz else wall.replace(tzinfo=UTC)
+        due = following(wall, zone or "UTC", every, now)
     except (ValueError, OverflowError):
         return None
-    return due if due > now else None
+    return due if due is not None and due <= now + FARTHEST else None
 
 
 @asynccontextmanager

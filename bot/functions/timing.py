@@ -13,9 +13,9 @@ from bot.keeping import consent
 from bot.words.answers import unquoted, yes_or_no
 from memory import recurrence
 from memory.dates import when_in
+from memory.recurrence import FARTHEST
 from memory.zones import instant, local, zone_named
 
-FARTHEST = timedelta(days=5 * 366)
 AGREE = timedelta(minutes=2)
 """How far `at` and `in_minutes` may be apart and still mean the same."""
 WAITED = timedelta(days=1)
@@ -88,7 +88,7 @@ def moment(context: CallContext, at: str, in_minutes: float, every: str, asked: 
     zone = zone_named(context.state.zone)
     since = asked.at if asked else context.now
     try:
-        again = recurrence.parsed(every)
+        again = _recurrence(every, since, zone, context.state.locale)
         named = _at(context, at, zone, since) if at.strip() else None
     except (ValueError, OverflowError) as error:
         raise Refused(str(error) or "That is no time. Write 2026-11-30T08:00.") from None
@@ -113,6 +113,19 @@ def moment(context: CallContext, at: str, in_minutes: float, every: str, asked: 
     return _ahead(
         context, Moment(named.due, named.due.astimezone(zone).replace(tzinfo=None), again, named.floating or bool(again)), zone
     )
+
+
+def _recurrence(every: str, since: datetime, zone: ZoneInfo | None, locale: str) -> str:
+    """A recurrence as a rule, or in words (`every other Tuesday`). Raises ValueError, with what to write instead."""
+    try:
+        return recurrence.parsed(every)
+    except ValueError:
+        spoken = every if every.casefold().startswith("every") else f"every {every}"
+        for text in (every, spoken):
+            when = when_in(text, since.astimezone(zone or UTC).replace(tzinfo=None), locale)
+            if when is not None and when.every and not when.rest:
+                return recurrence.parsed(when.every)
+        raise
 
 
 def _span(in_minutes: float) -> timedelta | None:

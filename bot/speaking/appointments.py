@@ -7,6 +7,7 @@ the agent gets one more pass; then the bot says that nothing is set and what it 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,14 +18,14 @@ from bot.keeping import consent
 from bot.speaking import by_words, saying
 from bot.speaking.saying import Set
 from bot.words.answers import yes_or_no
-from bot.words.reminding import asks_reminder, promises_reminder
+from bot.words.reminding import asks_reminder, language_of, promises_reminder
 from memory import log as memory_log
 from memory.agent_state import AgentState
 from memory.dates import when_in
 from memory.db import Connection
 from memory.messages import Draft
-from memory.recurrence import following
-from memory.zones import instant, zone_named
+from memory.recurrence import FARTHEST, following
+from memory.zones import zone_named
 
 LINE = -30
 """The step of these lines in the outbox, which no turn reaches."""
@@ -63,6 +64,17 @@ def in_question(claim: Claim, state: AgentState, said: Sequence[str]) -> str:
 
     asked = next((text for text in texts if asks_reminder(text, has_time)), "")
     return asked or next((text for text in said if promises_reminder(text)), "")
+
+
+async def in_their_language(step: Step, state: AgentState) -> AgentState:
+    """The state with the person's language, where their platform did not tell it and they asked to be reminded in one of ours."""
+    if state.locale or step.claim.origin != "person":
+        return state
+    texts = [str(event.payload.get("text", "")) for event in step.claim.events if event.kind == "message"]
+    locale = next((found for text in texts if (found := language_of(text))), "")
+    if locale:
+        await step.connection.execute("UPDATE agents SET locale = %s WHERE locale IS NULL", (locale,))
+    return replace(state, locale=locale)
 
 
 async def show(step: Step, state: AgentState, numbers: Collection[int]) -> bool:
@@ -208,15 +220,15 @@ def _moved(before: str, text: str, said: datetime, at: datetime, zone: str, loca
     if was is None or found is None or was.rest.casefold() != found.rest.casefold():
         return None
     if found.span is not None:
-        due: datetime | None = max(said + found.span, at)
-        return (due.astimezone(tz or UTC).replace(tzinfo=None), due, "") if due else None
+        due = max(said + found.span, at)
+        return (due.astimezone(tz or UTC).replace(tzinfo=None), due, "") if due <= at + FARTHEST else None
     if tz is None or found.wall is None:
         return None
     try:
-        due = following(found.wall, zone, found.every, at) if found.every else instant(found.wall, tz)
+        ahead = following(found.wall, zone, found.every, at)
     except (ValueError, OverflowError):
         return None
-    return (found.wall, due, found.every) if due is not None and due > at else None
+    return (found.wall, ahead, found.every) if ahead is not None and ahead <= at + FARTHEST else None
 
 
 async def say_apart(connection: Connection, turn: int | None, text: str, buttons: Sequence[Button], at: datetime) -> None:

@@ -74,6 +74,6 @@ async def act(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
     for row in timers:
         if what == "snooze":
             numbers.add((await rescheduling.snooze(step.connection, row, minutes, step.now, claim.turn)).id)
-        elif row["due_at"] is not None and (what == "stop" or row["every"] is None):
-            await rescheduling.end(step.connection, row, what, step.now, claim.turn)
+        else:
+            await rescheduling.finish(step.connection, row, what, step.now, claim.turn)
     return ([Draft("user", "alert", SAID[what])] if timers else []), numbers

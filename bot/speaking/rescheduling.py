@@ -17,7 +17,7 @@ from memory.zones import zone_named
 
 Act = Literal["snooze", "move", "cancel", "done", "stop"]
 KINDS = ("reminder", "follow_up")
-_COLUMNS = "id, agent_id, place_id, kind, purpose, zone, wall_time, every, due_at"
+_COLUMNS = "id, agent_id, place_id, kind, purpose, zone, wall_time, every, due_at, turn_id, message_id"
 
 
 async def found(connection: Connection, number: int) -> dict[str, Any] | None:
@@ -30,17 +30,17 @@ async def found(connection: Connection, number: int) -> dict[str, Any] | None:
 
 
 async def snooze(connection: Connection, row: Mapping[str, Any], minutes: int, now: datetime, turn: int | None = None) -> Set:
-    """Let it come again in some minutes: a single one itself, of a recurring one a copy, so that its rhythm stays."""
+    """Let it come again in some minutes: a single one itself, of a recurring one a copy, so that its rhythm stays; one copy, however often."""
     due = now + timedelta(minutes=minutes)
     wall = due.astimezone(zone_named(row["zone"])).replace(tzinfo=None)
-    if row["every"] is None:
-        was = await undo.snapshot(connection, "timer", row["id"])
+    [number, *_] = [row["id"]] if row["every"] is None else [*await _copies(connection, row), None]
+    was = None
+    if number is not None:
+        was = await undo.snapshot(connection, "timer", number)
         await connection.execute(
-            "UPDATE timers SET due_at = %s, wall_time = %s, floating = false, faults = 0 WHERE id = %s", (due, wall, row["id"])
+            "UPDATE timers SET due_at = %s, wall_time = %s, floating = false, faults = 0 WHERE id = %s", (due, wall, number)
         )
-        number = row["id"]
     else:
-        was = None
         number = await value(
             connection,
             """INSERT INTO timers (agent_id, place_id, visibility, shareable, kind, floating, purpose, zone, wall_time, due_at, turn_id,
@@ -51,6 +51,17 @@ async def snooze(connection: Connection, row: Mapping[str, Any], minutes: int, n
         )
     await _log(connection, row, "snooze", number, now, turn, was)
     return Set(number, row["purpose"], due, wall)
+
+
+async def _copies(connection: Connection, row: Mapping[str, Any]) -> list[int]:
+    """The numbers of what waits because a recurring one was put off."""
+    cursor = await connection.execute(
+        """SELECT id FROM timers WHERE id > %(id)s AND due_at IS NOT NULL AND every IS NULL AND NOT floating AND kind = %(kind)s
+             AND place_id = %(place_id)s AND purpose = %(purpose)s AND turn_id IS NOT DISTINCT FROM %(turn_id)s
+             AND message_id IS NOT DISTINCT FROM %(message_id)s ORDER BY id""",
+        row,
+    )
+    return [each["id"] for each in await cursor.fetchall()]
 
 
 async def move(
@@ -65,6 +76,16 @@ async def move(
     )
     await _log(connection, row, "move", row["id"], now, None, was)
     return Set(row["id"], row["purpose"], due, wall, every)
+
+
+async def finish(
+    connection: Connection, row: Mapping[str, Any], act: Literal["done", "stop"], now: datetime, turn: int | None = None
+) -> None:
+    """It is done, or shall not come again: what of it was put off ends, and it itself where it does not recur or is not wanted any more."""
+    for number in await _copies(connection, row) if row["every"] else ():
+        await end(connection, {**row, "id": number}, act, now, turn)
+    if row["due_at"] is not None and (act == "stop" or row["every"] is None):
+        await end(connection, row, act, now, turn)
 
 
 async def end(connection: Connection, row: Mapping[str, Any], act: Act, now: datetime, turn: int | None = None) -> None:

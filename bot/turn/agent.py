@@ -186,6 +186,7 @@ class Agent:
         async with self._step(claim) as step:
             events = await self._initiative.enriched(step.connection, claim, turn.state.tz, step.now)
             state = await queue_manager.append_events(step.connection, turn.state, events, turn=claim.turn, resumed=claim.resumed)
+            state = await appointments.in_their_language(step, state)
             drafts = await self._listening.first(step, state, heard)
             agreed, numbers = await appointments.answered(step, claim) if not drafts else ([], set())
             drafts, turn.timers = [*drafts, *agreed], turn.timers | numbers

@@ -6,7 +6,7 @@ They decide nothing that is set: only whether the agent is asked once more, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import yaml
@@ -17,11 +17,13 @@ from bot.words.level import level
 _LISTS = yaml.safe_load(Path(__file__).with_name("reminding.yaml").read_text(encoding="utf-8"))
 
 
-def _pattern(what: str) -> re.Pattern[str]:
-    return re.compile("|".join(rf"\b(?:{one})" for lists in _LISTS.values() for one in lists.get(what, ())))
+def _pattern(*what: str, languages: Iterable[str] = _LISTS) -> re.Pattern[str]:
+    words = (one for language in languages for each in what for one in _LISTS[language].get(each, ()))
+    return re.compile("|".join(rf"\b(?:{one})" for one in words))
 
 
 _ASKS, _PERHAPS, _NOT, _PROMISES = map(_pattern, ("asks", "perhaps", "not", "promises"))
+_IN = {language: _pattern("asks", "perhaps", languages=(language,)) for language in _LISTS}
 LONGEST = 2000
 """Characters of a text that are looked at."""
 
@@ -38,3 +40,10 @@ def asks_reminder(text: str, has_time: Callable[[str], bool]) -> bool:
 def promises_reminder(text: str) -> bool:
     """Whether a reply says that its reader will be reminded."""
     return bool(_PROMISES.search(level(text[:LONGEST])))
+
+
+def language_of(text: str) -> str:
+    """The one language in whose words somebody asks to be reminded, as a locale; empty: none, or it cannot be told."""
+    said = level(unquoted(text)[:LONGEST])
+    found = [language for language, words in _IN.items() if words.search(said)]
+    return found[0] if len(found) == 1 else ""

@@ -91,6 +91,7 @@ async def main(url: str, model: str, redis: str, folder: Path) -> None:
             group.create_task(Worker(db, queue, agent.turn, ENGINE, outbound=outbound).run())
             group.create_task(OutboxSender(db, Timed(folder), ENGINE, outbound=outbound).run())
             group.create_task(Upkeep(db, queue, ENGINE).run())
+            (folder / f"ready-{os.getpid()}").touch()
 
 
 if __name__ == "__main__":

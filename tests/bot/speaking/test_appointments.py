@@ -295,6 +295,33 @@ async def test_every_form_of_a_time_is_taken(db: Database, at: str, minutes: flo
         assert await waiting(d) == [("laundry", "reminder", "30 09:31")]
 
 
+# The language ---------------------------------------------------------------------------------------
+
+
+async def test_who_asks_in_german_is_answered_in_german_where_the_platform_tells_no_language(db: Database) -> None:
+    """Discord tells the language of who uses a command alone."""
+    sure = reply("Klar.", timer("Wäsche", asked="erinnere mich", at="2026-11-30T17:00"))
+    async with asking(db, reply("Hallo."), sure) as d:
+        d.person = replace(d.person, locale=None)
+        await d.hear("Guten Morgen")
+        assert await d.hear("Bitte erinnere mich um fünf an die Wäsche") == ["Klar.", "Erinnerung: Wäsche, heute 17:00"]
+        d.clock[0] += timedelta(hours=8)
+        assert d.initiative is not None
+        await fire_due(db, d.at, d.initiative.on_due)
+        d.model.add(reply(None, call("stay_silent")))
+        [row] = await d.rows("SELECT id FROM agents")
+        claim = await d.claim(int(str(row["id"])))
+        await d.agent.turn(claim)
+        assert await d.outbox(claim) == ["Erinnerung: Wäsche"]
+        assert [button["label"] for button in await buttons(d)] == ["In 10 min", "In 60 min", "Erledigt"]
+
+
+async def test_what_the_platform_tells_of_the_language_wins(db: Database) -> None:
+    async with asking(db, reply("Klar.", timer("Wäsche", asked="erinnere mich", at="2026-11-30T17:00"))) as d:
+        d.person = replace(d.person, locale="fr-FR")
+        assert (await d.hear("erinnere mich um fünf an die Wäsche"))[-1] == "Rappel: Wäsche, aujourd'hui 17:00"
+
+
 # Recurrence ------------------------------------------------------------------------------------------
 
 
