@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
-import yaml
-
+from adapters.catalogue import say, words
 from memory.recurrence import parts_of
 from memory.working_context import one_line
 from memory.zones import zone_named
 
-_WORDS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("saying.yaml").read_text(encoding="utf-8"))
 SHOWN = 300
 """Characters of a purpose that are shown."""
 MOST = 5
@@ -35,49 +31,40 @@ class Set:
     every: str = ""
 
 
-def words(locale: str) -> Mapping[str, Any]:
-    """The words of a person's language, in English where there are none."""
-    found: Mapping[str, Any] = _WORDS.get(locale.replace("_", "-").casefold().split("-")[0], _WORDS["en"])
-    return found
-
-
-def text(key: str, locale: str) -> str:
-    """One of the fixed texts."""
-    return str(words(locale)[key])
-
-
 def line(timer: Set, now: datetime, zone: str, locale: str) -> str:
     """`laundry, today 17:00`, or with its recurrence `pills, every day at 08:00, next tomorrow`."""
     purpose = one_line(timer.purpose)
     shown = purpose if len(purpose) <= SHOWN else f"{purpose[:SHOWN]} …"
     if not timer.every:
         return f"{shown}, {when(timer.due_at, now, zone, locale)}"
-    following = words(locale)["next"].format(when(timer.due_at, now, zone, locale, clock=False))
+    following = say("time.next", locale, when=when(timer.due_at, now, zone, locale, clock=False))
     return f"{shown}, {repeats(timer.every, timer.wall_time, locale)}, {following}"
 
 
 def is_set(timer: Set, now: datetime, zone: str, locale: str) -> str:
     """The bot's own line about a reminder that was set or moved."""
-    return f"{text('reminder', locale)}: {line(timer, now, zone, locale)}"
+    return say("remind.set", locale, reminder=line(timer, now, zone, locale))
 
 
 def when(at: datetime, now: datetime, zone: str, locale: str, *, clock: bool = True) -> str:
     """A time ahead as the person says it: `today 17:00`; without a known zone in how long it comes."""
-    said, tz = words(locale), zone_named(zone)
+    tz = zone_named(zone)
     if tz is None:
-        return str(said["in"].format(span(at - now)))
+        return say("time.in", locale, span=span(at - now))
     local, days = at.astimezone(tz), (at.astimezone(tz).date() - now.astimezone(tz).date()).days
-    day = said["today"] if days == 0 else said["tomorrow"] if days == 1 else _day(local, now.astimezone(tz), said)
-    return f"{day} {local:%H:%M}" if clock else str(day)
+    near = ("time.today", "time.tomorrow")
+    day = say(near[days], locale) if days in (0, 1) else _day(local, now.astimezone(tz), locale)
+    return f"{day} {local:%H:%M}" if clock else day
 
 
-def _day(at: datetime, now: datetime, said: Mapping[str, Any]) -> str:
-    day = _date(at, said)
+def _day(at: datetime, now: datetime, locale: str) -> str:
+    day = _date(at, locale)
     return day if at - now < timedelta(days=300) else f"{day} {at.year}"
 
 
-def _date(day: datetime, said: Mapping[str, Any]) -> str:
-    return str(said["date"].format(day=said["days"][day.weekday()], d=day.day, month=said["months"][day.month - 1]))
+def _date(day: datetime, locale: str) -> str:
+    weekday, month = words("time.days", locale)[day.weekday()], words("time.dated_months", locale)[day.month - 1]
+    return say("time.date", locale, day=weekday, d=day.day, month=month)
 
 
 def span(length: timedelta) -> str:
@@ -91,37 +78,33 @@ def span(length: timedelta) -> str:
 
 def repeats(every: str, wall: datetime, locale: str) -> str:
     """A recurrence in words: `every weekday at 08:00`, `on the last Friday of the month at 17:00, until 24 December`."""
-    said, parts = words(locale), parts_of(every)
-    every_words: Mapping[str, Any] = said["every"]
-    base = _rule(parts, wall, said)
-    ends = []
+    parts = parts_of(every)
+    said = [f"{_rule(parts, wall, locale)} {say('every.at', locale, clock=f'{wall:%H:%M}')}"]
     if "UNTIL" in parts:
         until = datetime.strptime(parts["UNTIL"][:8], "%Y%m%d")  # noqa: DTZ007 - a day on their calendar
-        ends.append(every_words["until"].format(_date(until, said)))
+        said.append(say("every.until", locale, date=_date(until, locale)))
     if "COUNT" in parts:
-        ends.append(every_words["count"].format(parts["COUNT"]))
-    return ", ".join([f"{base} {every_words['at'].format(f'{wall:%H:%M}')}", *ends])
+        said.append(say("every.count", locale, n=int(parts["COUNT"])))
+    return ", ".join(said)
 
 
-def _rule(parts: Mapping[str, str], wall: datetime, said: Mapping[str, Any]) -> str:
-    every: Mapping[str, Any] = said["every"]
-    interval = int(parts.get("INTERVAL", "1"))
-    one, many = every[parts["FREQ"]]
-    base = one if interval == 1 else many.format(interval)
+def _rule(parts: Mapping[str, str], wall: datetime, locale: str) -> str:
+    interval, named = int(parts.get("INTERVAL", "1")), words("time.days", locale)
+    base = say(f"every.{parts['FREQ'].casefold()}", locale, n=interval)
     days = [day for day in parts.get("BYDAY", "").split(",") if day]
     if not days:
         days = [_WEEKDAYS[wall.weekday()]] if parts["FREQ"] == "WEEKLY" else []
     if parts["FREQ"] == "MONTHLY" and len(days) == 1 and days[0][:-2] in ("1", "2", "3", "4", "-1"):
-        which = every["ordinals"][-1 if days[0][:-2] == "-1" else int(days[0][:-2]) - 1]
-        of = every["of"].format(which, said["days"][_WEEKDAYS.index(days[0][-2:])])
+        which = words("every.ordinals", locale)[-1 if days[0][:-2] == "-1" else int(days[0][:-2]) - 1]
+        of = say("every.of", locale, which=which, day=named[_WEEKDAYS.index(days[0][-2:])])
         return of if interval == 1 else f"{base} {of}"
     if parts["FREQ"] in ("DAILY", "WEEKLY") and days:
         if days == list(_WEEKDAYS[:5]) and interval == 1:
-            return str(every["weekdays"])
-        named = _joined([said["days"][_WEEKDAYS.index(day[-2:])] for day in days], every["and"])
-        return str(every["each"].format(named)) if interval == 1 else f"{base} {every['also'].format(named)}"
+            return say("every.weekdays", locale)
+        on = _joined([named[_WEEKDAYS.index(day[-2:])] for day in days], say("every.and", locale))
+        return say("every.each", locale, days=on) if interval == 1 else f"{base} {say('every.also', locale, days=on)}"
     if parts["FREQ"] == "MONTHLY" and not days:
-        return f"{base} {every['dates'].format(parts.get('BYMONTHDAY', wall.day))}"
+        return f"{base} {say('every.dates', locale, day=parts.get('BYMONTHDAY', wall.day))}"
     return base if not days else f"{base} ({';'.join(f'{name}={value}' for name, value in parts.items())})"
 
 
