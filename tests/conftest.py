@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import re
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ from memory.db import Database
 from memory.migrations import migrate
 
 _NUMBERS = itertools.count(1)
+os.environ["LC_ALL"] = "C.UTF-8"  # whoever runs the tests: the terminal's language is English
 
 
 @dataclass(frozen=True, slots=True)

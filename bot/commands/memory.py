@@ -130,7 +130,15 @@ async def _made_of(asking: Asking, connection: Connection, wanted: Thing) -> lis
             WHERE s.{column} = %s AND s.role = 'trigger' ORDER BY m.id DESC LIMIT 3""",  # noqa: S608 - one of two names
         (wanted.number,),
     )
-    return ["  " + asking.say(f"view.made_of_{row['role']}", number=row["id"], text=brief(row["content"], 120)) for row in rows]
+    return [
+        "  "
+        + asking.say(
+            "view.made_of_assistant" if row["role"] == "assistant" else "view.made_of_user",
+            number=row["id"],
+            text=brief(row["content"], 120),
+        )
+        for row in rows
+    ]
 
 
 async def search(asking: Asking) -> Answer:

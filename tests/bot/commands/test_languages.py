@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
-from adapters.catalogue import say
+from adapters.base import PlaceKind
+from adapters.catalogue import LINES, say
+from bot.commands import COMMANDS
+from memory.log import Actor
+from memory.working_context import SECTIONS
 from tests.bot.commands.conftest import Opener
 from tests.servers.model import call, reply
 
@@ -41,3 +46,13 @@ async def test_who_is_unknown_is_answered_in_their_language(desk: Opener) -> Non
         italian = replace(one.talk, person=replace(one.talk.person, locale="it"))
         assert await one.type("/memory changes", italian) == say("command.nobody", "it")
         assert await one.type("/admin usage", italian) == say("access.admins_only", "it")
+
+
+def test_every_name_that_is_put_together_has_its_line() -> None:
+    names = {command.line for command in COMMANDS} | {f"section.{section}" for section in SECTIONS}
+    names |= {f"who.{actor}" for actor in get_args(Actor)} | {f"whoami.here_{kind}" for kind in get_args(PlaceKind)}
+    names |= {f"every.{each}" for each in ("daily", "weekly", "monthly", "yearly")} | {
+        f"turn.{why}" for why in ("away", "limited", "refused")
+    }
+    names |= {f"turn.without_{part}" for part in ("entry", "summary", "result", "message")} | {"question.memory", "question.zone"}
+    assert names - set(LINES["en"]) == set()
