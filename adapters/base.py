@@ -236,8 +236,8 @@ class Bot(Protocol):
         """How many events of a kind were taken in of a person since then (in one channel), by any process."""
         ...
 
-    async def tell_limit(self, person: Person, at: datetime) -> bool:
-        """True once a day (UTC) and person, for any process: whoever gets it says that nothing more is taken today."""
+    async def tell_limit(self, person: Person, at: datetime) -> str:
+        """Once a day (UTC) and person, for any process, the line that says that nothing more is taken today; else empty."""
         ...
 
     async def wants_login(self, person: Person, at: datetime, flap: float) -> bool:

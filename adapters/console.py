@@ -23,6 +23,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from adapters.base import Answer, Bot, Incoming, Outgoing, Person, PlaceOf, TryLater
+from adapters.catalogue import say
 
 PLATFORM = "console"
 LIMIT = 1_000_000
@@ -177,7 +178,7 @@ class ConsoleAdapter:
         keys.add("c-c")(lambda _: self.interrupt())
         self._session = PromptSession(history=InMemoryHistory(), reserve_space_for_menu=0, key_bindings=keys)
         self._stop = lambda: bot.command(self.person, self.place, "/stop")
-        self._print(f"{self._name} is here. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
+        self._print(say("terminal.greeting", self.person.locale, name=self._name))
         with patch_stdout(raw=False):
             while not self._left.is_set():
                 try:
@@ -203,13 +204,13 @@ class ConsoleAdapter:
         if self._session is not None and self._session.app.is_running and self._session.default_buffer.text:
             self._session.default_buffer.reset()
         elif not self._working:
-            self._print("(Nothing to stop; Ctrl-D leaves.)")
+            self._print(say("terminal.idle", self.person.locale))
         elif self._stop is not None and (self._stopping is None or self._stopping.done()):
             self._stopping = asyncio.ensure_future(self._stop_now(self._stop))
 
     async def _stop_now(self, stop: Callable[[], Awaitable[Answer | None]]) -> None:
         answer = await stop()
-        self._print(answer.text if answer else "Nothing is running.")
+        self._print(answer.text if answer else say("conversation.idle", self.person.locale))
 
     async def _take(self, line: str, bot: Bot) -> bool:
         """One line: nothing, a command, or a message. False when the person leaves."""
@@ -229,7 +230,7 @@ class ConsoleAdapter:
     def _prompt(self) -> str:
         # A line that was sent or left stays on the screen, and without the thinking.
         done = self._session is not None and self._session.app.is_done
-        return f"({self._name} is thinking; Ctrl-C stops) > " if self._working and not done else "> "
+        return f"{say('terminal.thinking', self.person.locale, name=self._name)} > " if self._working and not done else "> "
 
     def _redraw(self) -> None:
         if self._session is not None:

@@ -5,8 +5,8 @@ A test walks the real schema and fails on a table or column that stands in neith
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime, time, tzinfo
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time
 from typing import Any, LiteralString
 
 from psycopg import sql
@@ -241,53 +241,54 @@ def as_json(tables: Tables, at: datetime) -> str:
     )
 
 
-def as_markdown(tables: Tables, at: datetime, zone: tzinfo) -> str:
-    """The whole export's content, for people: what is remembered, then what was said."""
-    places = {row["id"]: _place(row) for row in tables["places"]}
+def as_markdown(tables: Tables, at: datetime, say: Callable[..., str], when: Callable[[datetime], str]) -> str:
+    """The whole export's content, for people: what is remembered, then what was said. `say` says a line of the catalogue, `when` a time."""
+    places = {row["id"]: _place(row, say("place.direct")) for row in tables["places"]}
+    elsewhere, speakers = say("export.elsewhere"), {"user": say("who.person")}
 
-    def when(at: datetime | None) -> str:
-        return at.astimezone(zone).strftime("%d %b %Y %H:%M") if at else ""
+    def origin(row: Mapping[str, Any], letter: str, time: str) -> str:
+        return f"[{letter}{row['id']}, {when(row[time])}, {places.get(row['place_id'], elsewhere)}]"
 
-    lines = [f"# What the bot remembers about you, {when(at)}", ""]
-    if len(tables["identities"]) > 1:
-        names = ", ".join(f"{row['platform']}:{row['realm']}:{row['user_id']}" for row in tables["identities"])
-        lines += [f"These accounts are linked, and each thing says which platform it came from: {names}.", ""]
-    lines += ["## Working context", ""]
-    lines += [
-        f"- ({row['section']}) {_line(row['content'])} [w{row['id']}, {when(row['updated_at'])}, {places.get(row['place_id'], 'elsewhere')}]"
-        for row in tables["working_context"]
-    ] or ["Nothing."]
-    lines += ["", "## Archival storage", ""]
-    lines += [
-        f"- {_line(row['content'])} [a{row['id']}, {when(row['created_at'])}, {places.get(row['place_id'], 'elsewhere')}{_tags(row['tags'])}]"
-        for row in tables["passages"]
-    ] or ["Nothing."]
-    lines += ["", "## Documents", ""]
-    lines += [f"- {row['name']} ({row['size']} bytes, {when(row['created_at'])})" for row in tables["documents"]] or ["None."]
-    lines += ["", "## Timers", ""]
-    lines += [
-        f"- {_line(row['purpose'])} ({row['wall_time']:%d %b %Y %H:%M} {row['zone']}{', every ' + row['every'] if row['every'] else ''}, "
-        f"{places.get(row['place_id'], 'elsewhere')})"
-        for row in tables["timers"]
-    ] or ["None."]
-    lines += ["", "## Summaries", ""]
-    lines += [f"- {places.get(row['place_id'], '')}: {row['summary']}" for row in tables["conversations"] if row["summary"]] or [
-        "None."
-    ]
-    lines += ["", "## Messages", ""]
+    def passage(row: Mapping[str, Any]) -> str:
+        tags = f" ({say('export.tags', tags=', '.join(row['tags']))})" if row["tags"] else ""
+        return f"{_line(row['content'])}{tags} {origin(row, 'a', 'created_at')}"
+
+    def timer(row: Mapping[str, Any]) -> str:
+        again = f", {say('export.every', every=row['every'])}" if row["every"] else ""
+        wall = f"{row['wall_time']:%Y-%m-%d %H:%M} {row['zone']}"
+        return f"{_line(row['purpose'])} ({wall}{again}, {places.get(row['place_id'], elsewhere)})"
+
+    def message(row: Mapping[str, Any]) -> str:
+        speaker = row["author_name"] or speakers.get(row["role"], say("export.bot"))
+        return f"{when(row['created_at'])} **{speaker}**: {_line(row['content'])} [m{row['id']}]"
+
+    def chapter(name: str, things: Iterable[str]) -> list[str]:
+        return ["", f"## {say(name)}", "", *([f"- {thing}" for thing in things] or [say("export.nothing")])]
+
+    contents = {row["log_id"]: row for row in tables["memory_log_content"]}
+    names = ", ".join(f"{row['platform']}:{row['realm']}:{row['user_id']}" for row in tables["identities"])
+    lines = [f"# {say('export.title', at=when(at))}"]
+    lines += ["", say("export.linked", accounts=names)] if len(tables["identities"]) > 1 else []
+    entries = (
+        f"({row['section']}) {_line(row['content'])} {origin(row, 'w', 'updated_at')}" for row in tables["working_context"]
+    )
+    lines += chapter("export.entries", entries)
+    lines += chapter("export.passages", map(passage, tables["passages"]))
+    files = (say("export.size", name=row["name"], size=row["size"], at=when(row["created_at"])) for row in tables["documents"])
+    lines += chapter("export.documents", files)
+    lines += chapter("export.timers", map(timer, tables["timers"]))
+    summaries = (f"{places.get(row['place_id'], '')}: {row['summary']}" for row in tables["conversations"] if row["summary"])
+    lines += chapter("export.summaries", summaries)
+    lines += ["", f"## {say('export.messages')}"]
     spoken = [row for row in tables["messages"] if row["kind"] in ("message", "quote")]
     for conversation in dict.fromkeys(row["conversation_id"] for row in spoken):
         own = [row for row in spoken if row["conversation_id"] == conversation]
-        lines += [f"### {places.get(own[0]['place_id'], 'a conversation')}", ""]
-        lines += [f"- {when(row['created_at'])} **{_speaker(row)}**: {_line(row['content'])} [m{row['id']}]" for row in own]
-        lines.append("")
-    lines += ["## Who changed what", ""]
-    contents = {row["log_id"]: row for row in tables["memory_log_content"]}
-    lines += [
-        f"- {when(row['at'])} {row['actor']}: {row['action']} ({row['target']}){_change(contents.get(row['id']))}"
+        lines += ["", f"### {places.get(own[0]['place_id'], elsewhere)}", "", *(f"- {message(row)}" for row in own)]
+    changes = (
+        f"{when(row['at'])} {row['actor']}: {row['action']} ({row['target']}){_change(contents.get(row['id']))}"
         for row in tables["memory_log"]
-    ] or ["Nothing."]
-    return "\n".join(lines) + "\n"
+    )
+    return "\n".join([*lines, *chapter("export.changes", changes)]) + "\n"
 
 
 def _change(content: Mapping[str, Any] | None) -> str:
@@ -297,16 +298,8 @@ def _change(content: Mapping[str, Any] | None) -> str:
     return (f": {' -> '.join(texts)}" if texts else "") + (f"; {_line(content['reason'])}" if content["reason"] else "")
 
 
-def _place(row: Mapping[str, Any]) -> str:
-    return f"{row['platform']}, direct message" if row["kind"] == "direct" else f"{row['platform']}, #{row['name'] or 'channel'}"
-
-
-def _speaker(row: Mapping[str, Any]) -> str:
-    return str(row["author_name"] or ("you" if row["role"] == "user" else "the bot"))
-
-
-def _tags(tags: Sequence[str]) -> str:
-    return f", tags {', '.join(tags)}" if tags else ""
+def _place(row: Mapping[str, Any], direct: str) -> str:
+    return f"{row['platform']}, {direct if row['kind'] == 'direct' else '#' + (row['name'] or 'channel')}"
 
 
 def _line(text: str) -> str:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
 from typing import Literal
 
 from memory.log import Target
@@ -13,7 +12,6 @@ TARGETS: Mapping[Letter, Target] = {"m": "message", "w": "working_context", "a":
 LETTERS: Mapping[str, Letter] = {target: letter for letter, target in TARGETS.items()}
 LONGEST = 300
 """Characters of one thing that are shown in a list."""
-NAMES = "m12 (a message), w3 (working context), a5 (archival storage) or t2 (a timer)"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,11 +41,6 @@ def things(words: Sequence[str]) -> list[Thing] | None:
     found = [thing(word.rstrip(",")) for word in words]
     named = [each for each in found if each is not None]
     return list(dict.fromkeys(named)) if named and len(named) == len(found) else None
-
-
-def when(at: datetime, zone: tzinfo) -> str:
-    """A time for people: day and minute, on their clock."""
-    return f"{at.astimezone(zone):%d %b %Y %H:%M}"
 
 
 def brief(text: str, longest: int = LONGEST) -> str:

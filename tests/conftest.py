@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import tempfile
@@ -17,6 +18,8 @@ from bot.embedded import Servers, attach
 from memory.db import Database
 from memory.migrations import migrate
 from tests.databases import Databases
+
+os.environ["LC_ALL"] = "C.UTF-8"  # whoever runs the tests: the terminal's language is English
 
 
 @dataclass(frozen=True, slots=True)

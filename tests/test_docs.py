@@ -166,7 +166,7 @@ def test_the_table_of_operator_commands_is_that_of_the_program() -> None:
 
 def test_the_table_of_chat_commands_is_that_of_the_registry() -> None:
     named = {code(row[0]) for row in table_under("Chat commands", PAPERS["docs/commands.md"])}
-    assert named == {command.name for command in commands.COMMANDS} | {commands.QUIT[0]}
+    assert named == {command.name for command in commands.COMMANDS} | {commands.QUIT}
 
 
 def test_every_function_of_the_model_is_named() -> None:

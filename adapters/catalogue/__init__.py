@@ -10,6 +10,7 @@ is not in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +56,9 @@ def words(name: str, locale: str | None) -> Sequence[str]:
 def in_every_language(name: str) -> dict[str, str]:
     """A line without parameters by language, for whom the language is known only in the database."""
     return {language: lines[name] for language, lines in LINES.items() if name in lines}
+
+
+def date_and_time(at: datetime, zone: tzinfo, locale: str | None) -> str:
+    """A time, day and minute, on a clock."""
+    local = at.astimezone(zone)
+    return f"{local:%d} {words('time.months', locale)[local.month - 1]} {local:%Y %H:%M}"

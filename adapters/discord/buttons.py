@@ -67,7 +67,7 @@ def shown(answer: Answer, user: int) -> tuple[str, discord.ui.View | None]:
 
 def question(button: Pressed, name: str, title: str) -> discord.ui.Modal:
     """The modal in which a button asks; it carries the button's custom_id on."""
-    modal = discord.ui.Modal(title=title[:TITLE] or "One more thing", custom_id=name, timeout=None)
+    modal = discord.ui.Modal(title=title[:TITLE], custom_id=name, timeout=None)
     answer: discord.ui.TextInput[discord.ui.Modal] = discord.ui.TextInput(
         style=discord.TextStyle.paragraph, custom_id="text", max_length=TYPED
     )

@@ -17,6 +17,7 @@ import discord
 from discord import app_commands
 
 from adapters.base import Answer, Bot
+from adapters.catalogue import in_every_language, say
 from adapters.discord import buttons
 from adapters.discord.names import author_id, person_of, place_of, role_ids
 from adapters.discord.settings import LIMIT
@@ -27,7 +28,6 @@ log = logging.getLogger(__name__)
 MESSAGES = 3
 """The most messages of one answer; a longer one comes as a file."""
 UNKNOWN_INTERACTION, ALREADY_ACKNOWLEDGED = 10062, 40060
-FAILED = "That did not work. Please try again in a moment."
 BARE = "show"
 """The subcommand of a command that is a group as well, as Discord offers no group to be run itself."""
 
@@ -38,13 +38,27 @@ Run = Callable[["discord.Interaction[Any]", str], Awaitable[None]]
 class Slash:
     """A command by its one to three words, what it does, and an example of what may follow it (empty: nothing).
 
-    `restricted`: Discord shows it to those alone who manage the guild, unless its admins choose otherwise.
+    `restricted`: Discord shows it to those alone who manage the guild, unless its admins choose otherwise. `line`: the catalogue's line
+    of what it does, which Discord shows in the reader's language.
     """
 
     name: str
     does: str
     example: str = ""
     restricted: bool = False
+    line: str = ""
+
+
+class Translator(app_commands.Translator):
+    """What commands do, in the languages of the catalogue."""
+
+    async def translate(
+        self, string: app_commands.locale_str, locale: discord.Locale, _: app_commands.TranslationContextTypes
+    ) -> str | None:
+        """A description in a language of Discord's; None where the catalogue has it in English alone."""
+        line = string.extras.get("line")
+        told = in_every_language(line).get(locale.value.partition("-")[0]) if line else None
+        return told[:100] if told else None
 
 
 def tree_of(client: discord.Client, slashes: Sequence[Slash], answer: Run) -> app_commands.CommandTree[discord.Client]:
@@ -61,7 +75,7 @@ def tree_of(client: discord.Client, slashes: Sequence[Slash], answer: Run) -> ap
 
     def group(path: tuple[str, ...]) -> app_commands.Group:
         if path not in groups:
-            about = f"{'For admins' if path[0] in restricted else 'Your'} {' '.join(path)}"
+            about = say("platform.admin_group" if path[0] in restricted else "platform.group", None, command=" ".join(path))
             if len(path) > 1:
                 groups[path] = app_commands.Group(name=path[-1], description=about, parent=group(path[:-1]))
             else:
@@ -91,13 +105,17 @@ def _command(name: str, slash: Slash, answer: Run) -> app_commands.Command[Any, 
 
     callback: Any = plain
     if slash.example:
-        callback = app_commands.describe(text=f"for example: {slash.example}"[:100])(with_text)
-    return app_commands.Command(name=name, description=slash.does[:100], callback=callback)
+        callback = app_commands.describe(text=say("platform.example", None, line=slash.example)[:100])(with_text)
+    return app_commands.Command(
+        name=name, description=app_commands.locale_str(slash.does[:100], line=slash.line), callback=callback
+    )
 
 
 async def sync(tree: app_commands.CommandTree[discord.Client], application: int, record: Path | None) -> bool:
     """Tell Discord the commands if they are not those it was told last, which `record` keeps; returns whether it was told."""
-    payload = [command.to_dict(tree) for command in tree.get_commands()]
+    translator = Translator()
+    await tree.set_translator(translator)
+    payload = [await command.get_translated_payload(tree, translator) for command in tree.get_commands()]
     digest = hashlib.sha256(json.dumps([application, payload], sort_keys=True).encode()).hexdigest()
     if record is not None and await asyncio.to_thread(_read, record) == digest:
         return False
@@ -129,7 +147,11 @@ class Commands:
         act: Awaitable[object]
         asks = interaction.type is discord.InteractionType.component and button.ask and interaction.user.id == button.user
         if asks:
-            act = interaction.response.send_modal(buttons.question(button, name, _label(interaction, name)))
+            act = interaction.response.send_modal(
+                buttons.question(
+                    button, name, _label(interaction, name) or say("platform.one_more_thing", str(interaction.locale))
+                )
+            )
         else:
             act = self.answer(interaction, f"{button.line} {buttons.typed(data)}".strip(), made_for=author_id(button.user))
         # Whatever it raises: the person is told, as with a slash command.
@@ -153,7 +175,7 @@ class Commands:
         place = place_of(interaction.channel, channel, interaction.guild, interaction.guild_id)
         person = person_of(interaction.user, str(interaction.locale), role_ids(interaction.user))
         said = await self._bot.command(person, place, line, made_for=made_for)
-        await _tell(interaction, said or Answer("Done."), late=late)
+        await _tell(interaction, said or Answer(say("platform.done", person.locale)), late=late)
 
     async def failed(self, interaction: discord.Interaction[Any], error: app_commands.AppCommandError) -> None:
         """A body raised: the person is told that much, the log the class."""
@@ -162,7 +184,7 @@ class Commands:
     async def _broke_off(self, interaction: discord.Interaction[Any], cause: Exception) -> None:
         log.error("a command broke off: %s", type(cause).__name__, exc_info=cause)
         try:
-            await _tell(interaction, Answer(FAILED), late=False)
+            await _tell(interaction, Answer(say("platform.failed", str(interaction.locale))), late=False)
         except (discord.DiscordException, OSError) as again:
             log.info("nobody could be told: %s", type(again).__name__)
 
@@ -179,19 +201,20 @@ def _label(interaction: discord.Interaction[Any], name: str) -> str:
 async def _tell(interaction: discord.Interaction[Any], answer: Answer, *, late: bool) -> None:
     """The answer; one that came too late to be acknowledged goes into a direct message."""
     if late:
-        await show(interaction.user.send, answer, interaction.user.id)
+        await show(interaction.user.send, answer, interaction.user.id, str(interaction.locale))
     else:
-        await show(partial(interaction.followup.send, ephemeral=True), answer, interaction.user.id)
+        send = partial(interaction.followup.send, ephemeral=True)
+        await show(send, answer, interaction.user.id, str(interaction.locale))
 
 
-async def show(send: Callable[..., Awaitable[object]], answer: Answer, user: int) -> None:
+async def show(send: Callable[..., Awaitable[object]], answer: Answer, user: int, locale: str | None = None) -> None:
     """Send an answer to the user it is for, in parts or as a file, its buttons under the last."""
     text, view = buttons.shown(answer, user)
-    parts = split(text, LIMIT) or ["Done."]
+    parts = split(text, LIMIT) or [say("platform.done", locale)]
     last: dict[str, Any] = {} if view is None else {"view": view}
     if len(parts) > MESSAGES:
         file = discord.File(io.BytesIO(text.encode("utf-8", "replace")), "answer.md")
-        await send("The answer is long, so it comes as a file.", file=file, **last)
+        await send(say("platform.long", locale), file=file, **last)
         return
     for part in parts[:-1]:
         await send(part)

@@ -22,7 +22,6 @@ from adapters.turnstile import Turnstile
 log = logging.getLogger(__name__)
 
 ORDINARY = frozenset((discord.MessageType.default, discord.MessageType.reply))
-SPENT = "You've reached today's limit. I'll read new messages again after midnight UTC."
 LATE_MENTION = timedelta(hours=1)
 """How old a message may be that is edited to address the bot."""
 
@@ -121,9 +120,9 @@ class Inbound:
             )
 
     async def _tell_spent(self, message: discord.Message) -> None:
-        if await self._bot.tell_limit(person_of(message.author), datetime.now(UTC)):
+        if line := await self._bot.tell_limit(person_of(message.author), datetime.now(UTC)):
             try:
-                await message.channel.send(SPENT)
+                await message.channel.send(line)
             except (discord.DiscordException, OSError) as error:
                 log.info("nobody could be told of the daily limit: %s", type(error).__name__)
 

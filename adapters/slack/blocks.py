@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adapters.base import Answer, Button, Outgoing
+from adapters.catalogue import say
 from adapters.slack.names import Json
 from adapters.slack.texts import harmless, mrkdwn, plain, shortened
 from adapters.text import split
@@ -78,15 +79,15 @@ def pressed(value: object) -> tuple[str, str, str] | None:
         return None
 
 
-def modal(ask: str, memo: Json) -> Json:
+def modal(ask: str, memo: Json, locale: str | None) -> Json:
     """A window that asks for one text; `memo` comes back with it."""
     return {
         "type": "modal",
         "callback_id": ASK,
         "private_metadata": json.dumps(memo),
         "title": {"type": "plain_text", "text": "Keepsake"},
-        "submit": {"type": "plain_text", "text": "Go on"},
-        "close": {"type": "plain_text", "text": "Never mind"},
+        "submit": {"type": "plain_text", "text": say("platform.go_on", locale)},
+        "close": {"type": "plain_text", "text": say("platform.never_mind", locale)},
         "blocks": [
             {
                 "type": "input",

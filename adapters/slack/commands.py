@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 
 from adapters.base import Answer, Bot, Button, Person, PlaceOf
+from adapters.catalogue import say
 from adapters.slack import blocks
 from adapters.slack.home import Home
 from adapters.slack.lines import Slash, command_in
@@ -28,9 +29,6 @@ FRESH_ROLES = 60.0
 """Seconds for which Slack's word on who is an admin is believed when a command is run."""
 PARTS = 4
 """The most messages of one answer; a longer one comes as a file. A response_url is good for five."""
-DONE = "Done."
-FAILED = "That did not work. Please try again in a moment."
-AS_FILE = "That is long: I sent it to you as a file, in our direct messages."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class Commands:
         person = await self.person(reply.workspace, scope, reply.user)
         said = await self._bot.command(person, place, line, made_for=made_for)
         if said is None:
-            said = Answer("There is no such command. `help` lists what there is.")
+            said = Answer(say("platform.no_command", person.locale))
         if said.text or said.buttons or not quiet:
             await self.answer(reply, said, person)
 
@@ -119,10 +117,12 @@ class Commands:
             person = await self.person(workspace, scope, user)
             if ask and person.author_id == made_for:
                 try:
-                    await workspace.client.views_open(trigger_id=str(body.get("trigger_id") or ""), view=blocks.modal(ask, memo))
+                    await workspace.client.views_open(
+                        trigger_id=str(body.get("trigger_id") or ""), view=blocks.modal(ask, memo, person.locale)
+                    )
                 except FAILURES as error:
                     log.info("a window could not be opened: %s", type(error).__name__)
-                    await self._lead_on(workspace, scope, user, memo, said=Answer(FAILED))
+                    await self._lead_on(workspace, scope, user, memo, said=Answer(say("platform.failed", person.locale)))
                 continue
             await self._lead_on(workspace, scope, user, memo)
 
@@ -165,9 +165,9 @@ class Commands:
 
     async def answer(self, reply: Reply, said: Answer, person: Person) -> None:
         """Say something to one person where they asked."""
-        parts = split(said.text or DONE, LIMIT)
+        parts = split(said.text or say("platform.done", person.locale), LIMIT)
         if len(parts) > PARTS and await self._as_file(reply, said.text):
-            parts = [AS_FILE]
+            parts = [say("platform.long_direct", person.locale)]
         for number, part in enumerate(parts, 1):
             buttons: tuple[Button, ...] = said.buttons if number == len(parts) else ()
             await self.show(reply, blocks.answer(part, buttons, person.author_id))
@@ -201,7 +201,7 @@ class Commands:
         try:
             channel = await self._home.direct(reply.workspace, reply.user)
             name = "keepsake.json" if text.startswith("{") else "keepsake.md"
-            await reply.workspace.client.files_upload_v2(channel=channel, content=text, filename=name, title="From Keepsake")
+            await reply.workspace.client.files_upload_v2(channel=channel, content=text, filename=name, title="Keepsake")
         except FAILURES as error:
             log.info("a file could not be sent: %s", type(error).__name__)
             return False

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from adapters.base import Answer, Bot, Person, PlaceOf
+from adapters.catalogue import say
 from adapters.slack import blocks
 from adapters.slack.lines import Slash
 from adapters.slack.names import Scope, place_of
@@ -15,7 +16,7 @@ from adapters.slack.workspaces import Workspace
 
 log = logging.getLogger(__name__)
 
-PAGES = (("What I remember", "memory view"), ("Settings", "settings"))
+PAGES = (("platform.remembered", "memory view"), ("platform.settings", "settings"))
 REMEMBERED = 20_000
 
 
@@ -52,11 +53,11 @@ class Home:
         """Show it as it is now, with what was just done above."""
         try:
             place = await self.place(workspace, scope, user)
-            parts = [("Just now", just_now)] if just_now is not None else []
+            parts = [(say("platform.just_now", person.locale), just_now)] if just_now is not None else []
             for heading, line in self._pages:
                 said = await self._bot.command(person, place, line)
                 if said is not None:
-                    parts.append((heading, said))
+                    parts.append((say(heading, person.locale), said))
             await workspace.client.views_publish(user_id=user, view=blocks.home(parts, person.author_id))
         except FAILURES as error:
             log.info("App Home could not be shown: %s", type(error).__name__)
@@ -68,4 +69,4 @@ class Home:
         if said is None:
             place = await self.place(workspace, scope, user)
             said = await self._bot.command(person, place, line, made_for=made_for)
-        await self.publish(workspace, scope, person, user, said or Answer("Done."))
+        await self.publish(workspace, scope, person, user, said or Answer(say("platform.done", person.locale)))

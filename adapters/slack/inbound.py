@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import aiohttp
 
 from adapters.base import Bot, Changed, Image, Incoming, Person, PlaceOf, Quote
+from adapters.catalogue import say
 from adapters.files import File, described
 from adapters.guard import PairGuard
 from adapters.slack import files
@@ -47,8 +48,6 @@ AGAIN = (3.0, 12.0)
 """Seconds after which a deletion is followed again: another process may be taking the message in just now, for at most `FOR_IDENTITY`."""
 LATE_MENTION = timedelta(hours=1)
 """How old a message may be that is edited to address the bot."""
-SPENT = "You've reached today's limit. I'll read new messages again after midnight UTC."
-STRANGER = "I can only talk with members of this workspace."
 
 
 class NotNow(Exception):
@@ -207,7 +206,7 @@ class Inbound:
             self._count("slack_ignored_stranger")
             if decision.kind == "answer" and written.user not in self._strangers:
                 self._strangers.add(written.user)
-                self._later(self._tell(written, STRANGER))
+                self._later(self._tell(written, say("platform.stranger", who.locale if who else None)))
             return None
         person = person_of(written.scope, written.user or str(written.event.get("bot_id") or ""), who, home)
         place = self._place(written, room)
@@ -275,8 +274,8 @@ class Inbound:
         if not limit or await self._bot.taken(person, "message", now.replace(hour=0, minute=0, second=0, microsecond=0)) < limit:
             return False
         self._count("slack_ignored_daily_limit")
-        if await self._bot.tell_limit(person, now):
-            self._later(self._tell(written, SPENT))
+        if line := await self._bot.tell_limit(person, now):
+            self._later(self._tell(written, line))
         return True
 
     async def _words(self, written: Written) -> str:

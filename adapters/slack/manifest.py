@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from adapters.catalogue import say
 from adapters.slack.names import Json
 from adapters.slack.settings import COMMAND, PATH, REDIRECT, SCOPES
 
@@ -29,14 +30,14 @@ EVENTS = (
     "tokens_revoked",
     "user_change",
 )
-DESCRIPTION = "A companion that remembers what you tell it."
+DESCRIPTION = say("platform.about", None)
 
 
 def manifest(name: str, *, command: str = COMMAND, public_url: str = "", oauth: bool = False) -> Json:
     """Everything the app needs. `public_url`: where Slack reaches us in HTTP mode; empty: Socket Mode."""
     url = public_url.rstrip("/") + PATH if public_url else ""
     address = {"request_url": url} if url else {}
-    slash: Json = {"command": command, "description": "What I remember, and what you can do with it", "usage_hint": "help"}
+    slash: Json = {"command": command, "description": say("platform.slash", None), "usage_hint": "help"}
     if url:
         slash["url"] = url
     auth: Json = {"scopes": {"bot": sorted(SCOPES)}}

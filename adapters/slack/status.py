@@ -12,13 +12,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
+from adapters.catalogue import say
+
 AFTER = 0.2
 """Seconds of work before a status shows: an answer that is there at once needs no sign."""
 AGAIN = 2.0
 """Seconds after a post until the status is set again, if the work goes on: mostly it was the last."""
 RENEWED = 90.0
 """Seconds after which a status is set anew: Slack takes it away after two minutes."""
-THINKING = "is thinking…"
+THINKING = say("platform.thinking", None)
+"""In English: several may read it."""
 
 Write = Callable[[str, str], Awaitable[bool]]
 """Sets the status of a place; False when it cannot have any. Raises nothing."""

@@ -35,9 +35,10 @@ def adapters(loaded: Loaded, health: Health, say: Callable[[str], None], _: Data
     slashes = [
         Slash(
             command.name.removeprefix("/"),
-            command.does,
+            command.does(None),
             command.example if command.example != command.name else "",
             restricted=command.name.split()[0] == "/admin",
+            line=command.line,
         )
         for command in COMMANDS
     ]

@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -51,7 +51,7 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
     interactive = sys.stdin.isatty()
     async with opened(loaded, progress, after_attach=lambda: log(loaded)) as services:
         user = loaded.config.console.user or _system_user()
-        person = Person(PLATFORM, "", user, user, timezone=_zone())
+        person = Person(PLATFORM, "", user, user, locale=locale_of(os.environ), timezone=_zone())
         async with slot(services.at.database, user) as number:
             channel = user if number == 0 else f"{user}:{number}"
             patience = max(LONGEST_WAIT, loaded.config.turn.seconds + loaded.config.model.timeout)
@@ -222,6 +222,13 @@ _UNSETTLED = """
 SELECT EXISTS (SELECT FROM events e JOIN places p ON p.id = e.place_id
                WHERE e.status = 0 AND p.platform = %(platform)s AND p.realm = '' AND p.external_id = %(channel)s)
     OR EXISTS (SELECT FROM outbox WHERE platform = %(platform)s AND channel = %(channel)s AND state IN ('waiting', 'sending'))"""
+
+
+def locale_of(environment: Mapping[str, str]) -> str | None:
+    """The terminal's language and country, `de-DE` where LANG is de_DE.UTF-8; None where it has none."""
+    said = next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), "")
+    name = said.partition(".")[0].replace("_", "-")
+    return None if name in ("", "C", "POSIX") else name
 
 
 async def settled(db: Database, person: Person, channel: str, *, seconds: float, every: float = 0.05) -> bool:

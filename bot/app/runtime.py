@@ -23,7 +23,6 @@ from bot.app.speaking_wiring import initiative_for, listening_for
 from bot.commands.context import Parts
 from bot.config.findings import StartError
 from bot.config.sections import RESERVE, EngineSection
-from bot.config.speaking import OpenersSection
 from bot.engine import changes, deadletters, inbox
 from bot.engine.events import Claim
 from bot.engine.loops import ended, forever
@@ -265,18 +264,9 @@ class Runtime:
         )
 
 
-def usual_settings(openers: OpenersSection) -> dict[str, str]:
-    """The operator's choices that /settings shows beside a person's own."""
-    usual = {"quiet": f"{openers.quiet_from:%H:%M}-{openers.quiet_to:%H:%M}"}
-    return usual if openers.enabled else {**usual, "openers": "but my operator has it switched off"}
-
-
 def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awaitable[bool]]) -> Parts:
     """What commands need, from opened services."""
-    about = {
-        "model": services.names.chat + (" (the rehearsal model, no language model)" if services.loaded.rehearsal else ""),
-        "embedding": services.meaning.embedder.name if services.meaning.embedder else "none, searching by words only",
-    }
+    openers = services.loaded.config.openers
     return Parts(
         db=services.db,
         cache=services.cache,
@@ -287,13 +277,16 @@ def parts_for(services: Services, queue: Queue, accept: Callable[[Incoming], Awa
         data=services.loaded.data,
         erasure_key=services.erasure_key,
         operators=services.loaded.config.access.operators,
-        about=about,
+        model=services.names.chat,
+        rehearsal=services.loaded.rehearsal,
+        embedding=services.meaning.embedder.name if services.meaning.embedder else "",
         hosts=hosts_of(services.loaded.config.model, rehearsal=services.loaded.rehearsal),
         now=services.db.now,
         admins=services.loaded.config.access.admins,
         admins_see_direct=services.loaded.config.access.admins_see_direct,
         wake=queue.defer_wake,
-        usual=usual_settings(services.loaded.config.openers),
+        quiet=f"{openers.quiet_from:%H:%M}-{openers.quiet_to:%H:%M}",
+        openers=openers.enabled,
         prices={
             name: Price(one.prompt, one.cached, one.completion) for name, one in services.loaded.config.budget.prices.items()
         },

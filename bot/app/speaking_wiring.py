@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 
 from adapters.base import Adapter, Quiets
+from adapters.catalogue import say
 from bot.app.services import Services
 from bot.config.loading import Config
 from bot.config.speaking import OpenersSection
@@ -31,11 +33,13 @@ def rules_of(config: Config) -> SpeakingRules:
     )
 
 
-def question_of(chosen: OpenersSection) -> str:
+def question_of(chosen: OpenersSection, locale: str) -> str:
     """The question for leave, made from the rules that hold."""
-    times = "once" if chosen.daily_cap == 1 else "twice" if chosen.daily_cap == 2 else f"{chosen.daily_cap} times"
-    # Not str.format: what else stands between braces in an operator's text stays.
+    times = say("every.count", locale, n=chosen.daily_cap)
     filled = {"quiet_from": f"{chosen.quiet_from:%H:%M}", "quiet_to": f"{chosen.quiet_to:%H:%M}", "times": times}
+    if not chosen.ask:
+        return say("leave.ask", locale, **filled)
+    # Not str.format: what else stands between braces in an operator's text stays.
     text = chosen.ask
     for name, value in filled.items():
         text = text.replace(f"{{{name}}}", value)
@@ -58,7 +62,7 @@ def listening_for(services: Services, count_tokens: Callable[[str], int]) -> Lis
     return Listener(
         services.loaded.persona.emergency,
         timedelta(hours=config.care.repeat_hours),
-        question_of(config.openers) if config.openers.enabled else "",
+        partial(question_of, config.openers) if config.openers.enabled else None,
         config.openers.ask_after,
         services.processor if config.care.second_voice else None,
         count_tokens,

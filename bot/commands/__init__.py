@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from psycopg.errors import ForeignKeyViolation
 
 from adapters.base import Answer, Person, PlaceOf
+from adapters.catalogue import say
 from bot.commands import (
     admin,
     changing,
@@ -52,123 +53,88 @@ Body = Callable[[Asking], Awaitable[str | Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command by its name (one to three words), what it does in a line, an example, and what the authoriser is asked.
+    """A command by its name (one to three words), an example, and what the authoriser is asked.
 
     `somebody`: it is about other people, and nobody but operators and admins gets as far as its body.
     """
 
     name: str
-    does: str
     example: str
     action: Action
     body: Body
     somebody: bool = False
 
+    @property
+    def line(self) -> str:
+        """The line of the catalogue that says what it does: `/memory view` has `does.memory_view`."""
+        return f"does.{self.name.removeprefix('/').replace(' ', '_')}"
+
+    def does(self, locale: str | None) -> str:
+        """What it does, in a line."""
+        return say(self.line, locale)
+
 
 async def _help(asking: Asking) -> str:
-    return help_text(asking.where.platform, admins=asking.actor.oversees, about=asking.argument)
+    return help_text(asking.where.platform, asking.locale, admins=asking.actor.oversees, about=asking.argument)
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("/help", "this list", "/help", "help", _help),
-    Command("/memory view", "what I remember about you, with sources and dates", "/memory view w3", "view", memory.view),
-    Command(
-        "/memory search",
-        "look for something in everything we said and stored",
-        "/memory search birthday",
-        "search",
-        memory.search,
-    ),
-    Command("/memory why", "which memories stood behind my last answer here", "/memory why", "view", why.why),
-    Command(
-        "/memory forget", "forget one thing, a search, a period, or everything", "/memory forget m12", "forget", forgetting.forget
-    ),
-    Command("/memory correct", "correct one thing", "/memory correct w3 Has a cat called Miso.", "change", changing.correct),
-    Command(
-        "/memory changes",
-        "what was changed, by whom, and the numbers to undo it",
-        "/memory changes page 2",
-        "view",
-        memory.changes,
-    ),
-    Command("/memory undo", "undo the last change, or one by its number", "/memory undo 17", "change", changing.take_back),
-    Command("/memory share", "let one thing be used in other places too", "/memory share w3", "change", changing.share),
-    Command("/memory unshare", "keep one thing to where it came from", "/memory unshare w3", "change", changing.unshare),
-    Command("/memory pause", "keep nothing new until you resume", "/memory pause", "pause", pausing.pause),
-    Command("/memory resume", "remember again", "/memory resume", "pause", pausing.resume),
-    Command("/memory export", "everything I keep of you, as JSON and to read", "/memory export json", "export", exporting.export),
-    Command("/reminders", "what I will remind you of, with its numbers", "/reminders", "reminders", reminders.reminders),
-    Command("/reminders move", "give one another time", "/reminders move t3 tomorrow at 9", "reminders", reminders.move),
-    Command("/reminders snooze", "let one come again in some minutes", "/reminders snooze t3 10", "reminders", reminders.snooze),
-    Command("/reminders done", "finish one", "/reminders done t3", "reminders", reminders.done),
-    Command("/reminders stop", "let one not come again", "/reminders stop t3", "reminders", reminders.stop),
-    Command("/reminders cancel", "cancel one", "/reminders cancel t3", "reminders", reminders.cancel),
-    Command("/stop", "stop the answer that is being made", "/stop", "stop", conversation.stop),
-    Command("/retry", "answer your last message again", "/retry", "retry", conversation.retry),
-    Command("/fresh", "begin a new conversation without forgetting", "/fresh", "fresh", conversation.fresh),
-    Command(
-        "/settings",
-        "time zone, quiet hours, and whether I may write first",
-        "/settings timezone Europe/Berlin",
-        "settings",
-        settings.settings,
-    ),
-    Command("/link", "make another account of yours one with this", "/link K7QM2XPA", "link", linking.link),
-    Command("/unlink", "part linked accounts again", "/unlink slack:T024BE7LD:U061F7AUR", "link", linking.unlink),
-    Command("/whoami", "who I think you are, and what I may use here", "/whoami", "help", status.whoami),
-    Command("/status", "how I am: model, memory, what waits", "/status", "status", status.status),
-    Command("/admin memory view", "what is remembered of somebody", "/admin memory view @ada", "view", admin.view, somebody=True),
-    Command(
-        "/admin memory export", "all of it, as files or text", "/admin memory export @ada", "export", admin.export, somebody=True
-    ),
-    Command("/admin memory delete", "erase it", "/admin memory delete @ada", "forget", admin.delete, somebody=True),
-    Command(
-        "/admin usage", "what model calls cost, of all or of somebody", "/admin usage @ada", "usage", admin.usage, somebody=True
-    ),
-    Command(
-        "/admin pause",
-        "pause the memory of somebody or of all (`off` ends it)",
-        "/admin pause @ada",
-        "hold",
-        admin.pause,
-        somebody=True,
-    ),
-    Command(
-        "/admin block",
-        "stop accepting messages from someone (`off` ends it)",
-        "/admin block @ada",
-        "block",
-        admin.block,
-        somebody=True,
-    ),
-    Command("/admin who", "who can see what", "/admin who", "help", admin.who),
+    Command("/help", "/help", "help", _help),
+    Command("/memory view", "/memory view w3", "view", memory.view),
+    Command("/memory search", "/memory search birthday", "search", memory.search),
+    Command("/memory why", "/memory why", "view", why.why),
+    Command("/memory forget", "/memory forget m12", "forget", forgetting.forget),
+    Command("/memory correct", "/memory correct w3 Has a cat called Miso.", "change", changing.correct),
+    Command("/memory changes", "/memory changes page 2", "view", memory.changes),
+    Command("/memory undo", "/memory undo 17", "change", changing.take_back),
+    Command("/memory share", "/memory share w3", "change", changing.share),
+    Command("/memory unshare", "/memory unshare w3", "change", changing.unshare),
+    Command("/memory pause", "/memory pause", "pause", pausing.pause),
+    Command("/memory resume", "/memory resume", "pause", pausing.resume),
+    Command("/memory export", "/memory export json", "export", exporting.export),
+    Command("/reminders", "/reminders", "reminders", reminders.reminders),
+    Command("/reminders move", "/reminders move t3 tomorrow at 9", "reminders", reminders.move),
+    Command("/reminders snooze", "/reminders snooze t3 10", "reminders", reminders.snooze),
+    Command("/reminders done", "/reminders done t3", "reminders", reminders.done),
+    Command("/reminders stop", "/reminders stop t3", "reminders", reminders.stop),
+    Command("/reminders cancel", "/reminders cancel t3", "reminders", reminders.cancel),
+    Command("/stop", "/stop", "stop", conversation.stop),
+    Command("/retry", "/retry", "retry", conversation.retry),
+    Command("/fresh", "/fresh", "fresh", conversation.fresh),
+    Command("/settings", "/settings timezone Europe/Berlin", "settings", settings.settings),
+    Command("/link", "/link K7QM2XPA", "link", linking.link),
+    Command("/unlink", "/unlink slack:T024BE7LD:U061F7AUR", "link", linking.unlink),
+    Command("/whoami", "/whoami", "help", status.whoami),
+    Command("/status", "/status", "status", status.status),
+    Command("/admin memory view", "/admin memory view @ada", "view", admin.view, somebody=True),
+    Command("/admin memory export", "/admin memory export @ada", "export", admin.export, somebody=True),
+    Command("/admin memory delete", "/admin memory delete @ada", "forget", admin.delete, somebody=True),
+    Command("/admin usage", "/admin usage @ada", "usage", admin.usage, somebody=True),
+    Command("/admin pause", "/admin pause @ada", "hold", admin.pause, somebody=True),
+    Command("/admin block", "/admin block @ada", "block", admin.block, somebody=True),
+    Command("/admin who", "/admin who", "help", admin.who),
 )
 """The bodies under /admin ask the authoriser once more when they know who it is about."""
-QUIT = ("/quit", "leave (the terminal only)", "/quit")
+QUIT = "/quit"
 """The terminal's own command; its adapter handles it."""
 SHORT = {"/memory": "/memory view"}
-GROUPS = (
-    ("Your memory", "/memory"),
-    ("Your reminders", "/reminders"),
-    ("Our conversation", ""),
-    ("For operators and admins", "/admin"),
-)
+GROUPS = (("help.memory", "/memory"), ("help.reminders", "/reminders"), ("help.conversation", ""), ("help.oversight", "/admin"))
 
 
-def help_text(platform: str, *, admins: bool = True, about: str = "") -> str:
+def help_text(platform: str, locale: str | None = None, *, admins: bool = True, about: str = "") -> str:
     """The commands in groups, one a line, with an example where it says more than the name.
 
     In the terminal the examples would break the lines: they come below them, and only for what is asked `about` (`/help memory`).
     """
-    rows = [(command.name, command.does, command.example) for command in COMMANDS if command.name != "/help"]
+    rows = [(command.name, command.does(locale), command.example) for command in COMMANDS if command.name != "/help"]
     terminal, word = platform == "console", " ".join(about.split()).casefold().removeprefix("/")
     if terminal:
-        rows.append(QUIT)
+        rows.append((QUIT, say("does.quit", locale), QUIT))
     asked = [
         row for row in rows if word and word in row[0] and (admins or not row[0].startswith("/admin") or row[0] == "/admin who")
     ]
     if asked:
-        return "\n".join(f"{name}  {does}{f'{chr(10)}    {example}' if example != name else ''}" for name, does, example in asked)
+        return "\n".join(f"{name}  {what}{f'{chr(10)}    {example}' if example != name else ''}" for name, what, example in asked)
     width = max(len(name) for name, _, _ in rows)
     lines = []
     for title, prefix in GROUPS:
@@ -176,12 +142,10 @@ def help_text(platform: str, *, admins: bool = True, about: str = "") -> str:
             rows = [row for row in rows if row[0] == "/admin who" or not row[0].startswith("/admin")]
         others = tuple(other for _, other in GROUPS if other and not prefix)
         own = [row for row in rows if row[0].startswith(prefix) and not row[0].startswith(others)]
-        lines += [title if admins or prefix != "/admin" else "Oversight"]
-        for name, does, example in own:
-            lines.append(f"  {name:<{width}}  {does}{f' (e.g. {example})' if example != name and not terminal else ''}")
-    return "\n".join(
-        [*lines, "/help memory shows examples of those, /help forget of one." if terminal else "/help shows this list."]
-    )
+        lines += [say("help.admins" if admins and prefix == "/admin" else title, locale)]
+        for name, what, example in own:
+            lines.append(f"  {name:<{width}}  {what}{f' ({example})' if example != name and not terminal else ''}")
+    return "\n".join([*lines, say("help.examples" if terminal else "help.this_list", locale)])
 
 
 def find(line: str) -> tuple[Command | None, str]:
@@ -209,30 +173,30 @@ async def run(parts: Parts, person: Person, where: PlaceOf, line: str, *, made_f
 
 async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_for: str | None) -> str | Answer | None:
     if made_for is not None and not (verdict := may(Actor(person.author_id), "press", Target(made_for=made_for))).allowed:
-        return verdict.why
+        return say(verdict.why, person.locale)
     line = clean(line).strip()
     if not line.startswith("/"):
         return None
     command, argument = find(line)
     if command is None:
-        return _unknown(line.split())
+        return _unknown(line.split(), person.locale)
     parts.health.count("command")
     asking = await ask(parts, person, where, argument)
     try:
         asking.allowed(command.action, somebody=command.somebody)
         return await command.body(asking)
     except CommandRefused as refused:
-        return str(refused)
+        return refused.text(asking.locale)
     except ForeignKeyViolation:  # erased, or linked, while they asked
         if await find_agent(parts.db, person.platform, person.realm, person.user_id) == asking.agent:
             raise
-        return NOBODY
+        return asking.say(NOBODY)
 
 
-def _unknown(words: list[str]) -> str | None:
+def _unknown(words: list[str], locale: str | None) -> str | None:
     first = words[0].casefold()
     group = [command.name for command in COMMANDS if command.name.startswith(f"{first} ")]
     if group:
-        return f"There is {', '.join(group)}. /help says more."
+        return say("command.group", locale, names=", ".join(group))
     # A path or a smiley is no command: only a single word of letters is taken for a mistyped one.
-    return f"There is no command {words[0]}. /help lists what there is." if first[1:].isalpha() else None
+    return say("command.unknown", locale, word=words[0]) if first[1:].isalpha() else None

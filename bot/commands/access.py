@@ -43,9 +43,6 @@ _DUTIES = frozenset({"replay", "usage", "hold", "block"})
 """What nobody may do by being the person themselves."""
 _WHILE_BLOCKED = frozenset({"help", "view", "search", "forget", "export", "pause", "stop"})
 """What stays a person's right when they are blocked, with their own memory."""
-BLOCKED = (
-    "You are blocked here. You can still see, export and erase what I keep of you: /memory view, /memory export, /memory forget."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ class Verdict:
     """Whether it may be done.
 
     `everything`: in all of the agent's places, else only what is usable at the place; `workspace`: only what came from there, and with
-    `direct` also from direct messages within it. `role` is for the log, `why` for the person.
+    `direct` also from direct messages within it. `role` is for the log, `why` for the person: a line of the catalogue.
     """
 
     allowed: bool
@@ -103,12 +100,12 @@ class Verdict:
 
 
 def may(actor: Actor, action: Action, target: Target) -> Verdict:
-    """Decide one act. A refusal says why in words for the person."""
+    """Decide one act. A refusal says why."""
     if action == "press":
         mine = target.made_for is not None and target.made_for == actor.person
-        return Verdict(mine, why="" if mine else "This button was made for somebody else.")
+        return Verdict(mine, why="" if mine else "access.another_button")
     if actor.blocked and (action not in _WHILE_BLOCKED or target.somebody or target.agent != actor.agent):
-        return Verdict(False, why=BLOCKED)
+        return Verdict(False, why="access.blocked")
     if action == "help":
         return Verdict(True)
     # None on both sides: a stranger, of whom there is nothing yet.
@@ -118,13 +115,13 @@ def may(actor: Actor, action: Action, target: Target) -> Verdict:
         return Verdict(True, everything=True, role="operator")
     if action in _ADMINS | _OVERSIGHT and target.workspace and target.workspace in actor.admin_of:
         if target.direct and not actor.sees_direct:
-            return Verdict(False, why="Direct messages are not a workspace's own.")
+            return Verdict(False, why="access.not_the_workspaces")
         return Verdict(True, role="admin", workspace=target.workspace, direct=actor.sees_direct)
     if target.somebody and action not in _DUTIES - _OVERSIGHT:
-        return Verdict(False, why="Only operators and admins of this workspace may do that.")
+        return Verdict(False, why="access.admins_only")
     if target.agent is None or action in _DUTIES:
-        return Verdict(False, why="Only the operator may do that.")
-    return Verdict(False, why="That is somebody else's memory.")
+        return Verdict(False, why="access.operator_only")
+    return Verdict(False, why="access.somebody_elses")
 
 
 def is_operator(person: str, operators: Collection[str]) -> bool:

@@ -38,7 +38,11 @@ async def parts(connection: Connection, asking: Asking, *, everything: bool) -> 
     return [
         (
             [
-                f"From {'this account' if not number else 'the linked account'}, {row['platform']}:{row['realm']}:{row['user_id']} ({row['name']})"
+                asking.say(
+                    "accounts.linked" if number else "accounts.this",
+                    account=f"{row['platform']}:{row['realm']}:{row['user_id']}",
+                    name=row["name"],
+                )
             ],
             Account(row["platform"], row["realm"]),
         )

@@ -10,16 +10,14 @@ from adapters.base import Answer, Button, Person
 from bot.commands import erasing, exporting, forgetting, memory
 from bot.commands.access import Action, Target, may
 from bot.commands.changing import writable
-from bot.commands.context import Asking, CommandRefused, counted
+from bot.commands.context import Asking, CommandRefused
 from memory.db import value
 from memory.sanitise import clean
 
-WHOM = "Say whom: {} @name, or as platform:realm:user."
 LONGEST_NAME = 200
 """Characters of a name or an id."""
 DAYS = 30
 """Days that /admin usage reaches back."""
-WIPE = "This erases everything of {}, in every place. It cannot be undone. To go ahead: /admin memory delete {} yes"
 
 
 async def view(asking: Asking) -> Answer:
@@ -39,7 +37,10 @@ async def delete(asking: Asking) -> Answer:
     verdict = about.allowed("forget")
     name = about.person.author_id
     if verdict.everything and not sure:
-        return Answer(WIPE.format(name, name), (Button("Delete", f"/admin memory delete {name} yes", "danger"),))
+        return Answer(
+            asking.say("admin.sure", name=name),
+            (Button(asking.say("button.delete"), f"/admin memory delete {name} yes", "danger"),),
+        )
     if sure:
         await note(about, "/admin memory delete")
     if verdict.everything:
@@ -63,7 +64,7 @@ async def whom(asking: Asking, command: str) -> tuple[Asking, str]:
     """
     word, _, rest = asking.argument.strip().partition(" ")
     if not word:
-        raise CommandRefused(WHOM.format(command))
+        raise CommandRefused("admin.whom", command=command)
     person = await _person(asking, word)
     async with asking.parts.db.bare() as connection:
         agent = await value(connection, "SELECT known_agent(%s, %s, %s)", (person.platform, person.realm, person.user_id))
@@ -73,10 +74,10 @@ async def whom(asking: Asking, command: str) -> tuple[Asking, str]:
         and not asking.actor.operator
         and (person.platform, person.realm) != (asking.where.platform, asking.where.realm)
     ):
-        raise CommandRefused("That person is not of this workspace.")
+        raise CommandRefused("admin.not_of_here")
     about = replace(asking, person=person, agent=agent, place=None, argument=rest, workspace=workspace)
     if agent is None or not await _met_here(about):
-        raise CommandRefused("I have nothing stored about that person.")
+        raise CommandRefused("admin.nobody")
     return about, rest.strip()
 
 
@@ -93,7 +94,7 @@ async def _person(asking: Asking, word: str) -> Person:
     """`<@123>`, `@name`, `platform:realm:user` or a user's id of this platform."""
     where = asking.where
     if not word.strip("@<>!:") or len(word) > LONGEST_NAME:
-        raise CommandRefused(WHOM.format("/admin memory view"))
+        raise CommandRefused("admin.whom", command="/admin memory view")
     if found := re.fullmatch(r"<@!?([^|>]+)(?:\|[^>]*)?>", word):
         return Person(where.platform, where.realm, clean(found[1]), found[1])
     if word.count(":") >= 2:
@@ -110,7 +111,7 @@ async def _person(asking: Asking, word: str) -> Person:
         workspace = next(iter(asking.actor.admin_of), None)
         rows = [row for row in rows if await _met_here(replace(asking, agent=row["agent_id"], place=None, workspace=workspace))]
     if len(rows) > 1:
-        raise CommandRefused(f"Several people are called {word[:60]}. Name one by mentioning them, or as platform:realm:user.")
+        raise CommandRefused("admin.several", name=word[:60])
     user = rows[0]["user_id"] if rows else word[1:]
     return Person(where.platform, where.realm, user, user)
 
@@ -140,15 +141,17 @@ async def usage(asking: Asking) -> Answer:
             "SELECT * FROM usage_of(%s, %s, %s, %s)", (agent, asking.where.platform, verdict.workspace, since)
         )
         rows = await cursor.fetchall()
-    whose = about.person.author_id if agent is not None else "everybody" if verdict.workspace is None else "this workspace"
-    lines = [f"Model calls of {whose} in the last {DAYS} days" if rows else f"No model calls of {whose} in the last {DAYS} days."]
+    of = "admin.everybody" if verdict.workspace is None else "admin.this_workspace"
+    whose = about.person.author_id if agent is not None else asking.say(of)
+    lines = [asking.say("admin.usage" if rows else "admin.no_usage", whose=whose, days=DAYS)]
     for row in rows:
         price = asking.parts.prices.get(row["model"]) or asking.parts.prices.get("default")
         numbers = row["prompt_tokens"], row["cached_tokens"], row["completion_tokens"]
-        money = f", {price.micros(*numbers) / 1e6:.4f} in money" if price else ""
-        people = f" by {counted(row['people'], 'person', 'people')}" if agent is None else ""
-        tokens = f"{numbers[0]:,} tokens read ({numbers[1]:,} cached), {numbers[2]:,} written"
-        lines.append(f"  {row['model']}: {counted(row['calls'], 'call')}{people}, {tokens}{money}")
+        calls, people = asking.counted("call", row["calls"]), asking.counted("person", row["people"])
+        parts = [asking.say("admin.calls_by", calls=calls, people=people) if agent is None else calls]
+        parts.append(asking.say("admin.tokens", read=f"{numbers[0]:,}", cached=f"{numbers[1]:,}", written=f"{numbers[2]:,}"))
+        parts += [asking.say("admin.money", amount=f"{price.micros(*numbers) / 1e6:.4f}")] if price else []
+        lines.append(f"  {row['model']}: {', '.join(parts)}")
     return Answer("\n".join(lines))
 
 
@@ -160,9 +163,7 @@ async def pause(asking: Asking) -> Answer:
     about: Asking | None = None
     if words[:1] != ["all"]:
         if not words:
-            raise CommandRefused(
-                f"{WHOM.format('/admin pause')} /admin pause all pauses everybody, and `off` at the end ends either."
-            )
+            raise CommandRefused("admin.whom_to_pause")
         about, _ = await whom(asking, "/admin pause")
     async with asking.parts.db.bare() as connection:
         cursor = await connection.execute("SELECT hold(%s, %s) AS agent", (about.agent if about else None, not off))
@@ -170,11 +171,10 @@ async def pause(asking: Asking) -> Answer:
     for agent in held:
         await note(replace(about or asking, agent=agent, place=None), command)
         await asking.parts.cache.forget_quietly(agent)
-    did = "Memory is on again" if off else "Memory is paused"
-    if about is None:
-        return Answer(f"{did} for {counted(len(held), 'person', 'people')}.")
-    was = "It was not paused by an operator." if off else "It was paused already."
-    return Answer(f"{did} for {about.person.author_id}." if held else was)
+    if about is not None and not held:
+        return Answer(asking.say("admin.was_not_paused" if off else "admin.was_paused"))
+    whose = about.person.author_id if about else asking.counted("person", len(held))
+    return Answer(asking.say("admin.resumed" if off else "admin.paused", whose=whose))
 
 
 async def block(asking: Asking) -> Answer:
@@ -182,10 +182,10 @@ async def block(asking: Asking) -> Answer:
     verdict = asking.allowed("block", somebody=True)
     word, _, rest = asking.argument.strip().partition(" ")
     if not word:
-        raise CommandRefused(WHOM.format("/admin block"))
+        raise CommandRefused("admin.whom", command="/admin block")
     person, workspace = await _person(asking, word), next(iter(asking.actor.admin_of), None)
     if verdict.workspace is not None and (person.platform, person.realm) != (asking.where.platform, asking.where.realm):
-        raise CommandRefused("That person is not of this workspace.")
+        raise CommandRefused("admin.not_of_here")
     off = rest.strip().casefold() == "off"
     async with asking.parts.db.bare() as connection:
         key = (person.platform, person.realm, person.user_id)
@@ -196,10 +196,8 @@ async def block(asking: Asking) -> Answer:
     if agent is not None and done:
         about = replace(asking, person=person, agent=agent, place=None, workspace=workspace)
         await note(about, f"/admin block{' off' if off else ''}")
-    where = "in this workspace" if verdict.workspace else "everywhere"
-    if not done:
-        return Answer(f"{person.author_id} was {'not blocked' if off else 'blocked already'} {where}.")
-    return Answer(f"{person.author_id} is {'no longer blocked' if off else 'blocked'} {where}.")
+    what = ("unblocked" if off else "blocked") if done else ("not_blocked" if off else "blocked_already")
+    return Answer(asking.say(f"admin.{what}_{'here' if verdict.workspace else 'everywhere'}", name=person.author_id))
 
 
 async def who(asking: Asking) -> Answer:
@@ -210,13 +208,11 @@ async def who(asking: Asking) -> Answer:
         people = await value(connection, "SELECT people_in(%s, %s)", (asking.where.platform, workspace))
     admins = list(parts.admins.get(workspace, ())) if workspace else []
     told = parts.admins_see_direct
-    direct = f"and direct messages within it of those who were told so (since {told})" if told else "direct messages excepted"
-    lines = ["Who can see what", "  you: all that is yours in a direct message; elsewhere what may be used there"]
-    lines.append("  other people: nothing of yours; in a channel they read what I write there")
+    lines = [asking.say("sight.heading"), f"  {asking.say('sight.you')}", f"  {asking.say('sight.others')}"]
     if workspace:
-        named = ", ".join(admins) if admins else "nobody"
-        lines.append(f"  admins of this workspace ({named}): what came from this workspace, {direct}")
-        lines.append(f"  people of this workspace whom I remember: {people}")
-    lines.append(f"  operators ({', '.join(parts.operators) or 'at the machine only'}): everything")
-    lines.append("Each look of an admin or operator stands in /memory view of the person concerned.")
+        named = ", ".join(admins) or asking.say("sight.nobody")
+        seen = asking.say("sight.admins_direct", who=named, since=told) if told else asking.say("sight.admins", who=named)
+        lines += [f"  {seen}", "  " + asking.say("sight.people", n=people)]
+    lines.append("  " + asking.say("sight.operators", who=", ".join(parts.operators) or asking.say("sight.at_the_machine")))
+    lines.append(asking.say("sight.logged"))
     return Answer("\n".join(lines))

@@ -14,19 +14,12 @@ from memory import log, undo
 from memory.db import Connection, value
 from memory.places import strictest
 from memory.sanitise import clean
-from memory.things import LETTERS, NAMES, Thing, brief, thing
+from memory.things import LETTERS, Thing, brief, thing
 from memory.undo import Change
 from memory.working_context import ENTRY_LIMIT, entries, plain, room
 
 PASSAGE_LIMIT = 8000
 """Characters of one text of archival storage."""
-CORRECT = "Say what to correct and how it should read: /memory correct w3 Has a cat called Miso. The numbers are in /memory view."
-SHARED = (
-    "{} may now be used in every place of this platform's workspaces where we talk, also where others read my answers; not on other "
-    "platforms. /memory unshare {} takes that back."
-)
-OTHERS = "Those are somebody else's words ({}), and only they may widen where they are used."
-UNSHARED = "{} is used again only where it came from, and in your direct messages with me."
 
 
 async def correct(asking: Asking) -> Answer:
@@ -36,9 +29,9 @@ async def correct(asking: Asking) -> Answer:
     word, _, text = asking.argument.strip().partition(" ")
     wanted, text = thing(word), clean(text).strip()
     if wanted is None or not text:
-        raise CommandRefused(CORRECT)
+        raise CommandRefused("correct.usage")
     if wanted.letter not in "wa":
-        raise CommandRefused("What was said stays as it was said; edit the message itself, or forget it. " + CORRECT)
+        raise CommandRefused("correct.said")
     async with asking.open(verdict) as connection:
         await lock(connection)
         was = await undo.snapshot(connection, wanted.target, wanted.number)
@@ -70,24 +63,22 @@ async def correct(asking: Asking) -> Answer:
             row=was,
         )
         await changed(connection)
-    moved = "" if here else f" It counts as said here now; /memory share {wanted} widens where I may use it."
+    said = asking.say("correct.done" if here else "correct.done_here", thing=wanted, text=brief(text))
     # By its number: pressed late, it must not take back what came after.
-    return Answer(f"Corrected. {wanted} reads now: {brief(text)}{moved}", (Button("Undo", f"/memory undo {number}"),))
+    return Answer(said, (Button(asking.say("button.undo"), f"/memory undo {number}"),))
 
 
 async def _fits(connection: Connection, wanted: Thing, was: dict[str, Any], text: str) -> None:
     limit = ENTRY_LIMIT if wanted.letter == "w" else PASSAGE_LIMIT
     if len(text) > limit:
-        raise CommandRefused(f"That is too long: {wanted} may have {limit} characters, this has {len(text)}.")
+        raise CommandRefused("correct.too_long", thing=wanted, limit=limit, length=len(text))
     if wanted.letter == "w":
         every = await entries(connection)
         if any(entry.id != wanted.number and plain(entry.content) == plain(text) for entry in every):
-            raise CommandRefused(f"That is there already as another entry. /memory forget {wanted} removes this one.")
+            raise CommandRefused("correct.twice", thing=wanted)
         left = room(every, was["section"], without=wanted.number)
         if left < len(text):
-            raise CommandRefused(
-                f"{was['section']} has room for {max(left, 0)} more characters, this has {len(text)}. Shorten it."
-            )
+            raise CommandRefused("correct.no_room", section=was["section"], left=max(left, 0), length=len(text))
 
 
 async def share(asking: Asking) -> Answer:
@@ -105,20 +96,20 @@ async def _share(asking: Asking, *, shareable: bool) -> Answer:
     agent, _ = asking.known()
     command = "/memory share" if shareable else "/memory unshare"
     if (wanted := thing(asking.argument.strip())) is None:
-        raise CommandRefused(f"Say which: {command} {NAMES}.")
+        raise CommandRefused("share.which", command=command)
     async with asking.open(verdict) as connection:
         await lock(connection)
         was = await undo.snapshot(connection, wanted.target, wanted.number)
         if was is None:
             raise not_there(wanted)
         if was["shareable"] == shareable:
-            raise CommandRefused(f"{wanted} is {'shared already' if shareable else 'not shared'}.")
+            raise CommandRefused("share.already" if shareable else "share.not_shared", thing=wanted)
         content = await _content(connection, wanted)
         if shareable and (whose := await _somebody_else(connection, wanted, content or "")):
-            raise CommandRefused(OTHERS.format(whose))
+            raise CommandRefused("share.others_words", whose=whose)
         place = await value(connection, f"SELECT place_id FROM {undo.TABLES[wanted.target]} WHERE id = %s", (wanted.number,))  # noqa: S608
         if place not in await writable(connection):
-            raise CommandRefused("Ask for that in a direct message to me, or where it came from.")
+            raise CommandRefused("command.in_direct_or_origin")
         await undo.restore(connection, agent, wanted.target, wanted.number, {**was, "shareable": shareable})
         await log.record(
             connection,
@@ -135,8 +126,10 @@ async def _share(asking: Asking, *, shareable: bool) -> Answer:
         )
         await changed(connection)
     if shareable:
-        return Answer(SHARED.format(wanted, wanted), (Button("Do not share", f"/memory unshare {wanted}"),))
-    return Answer(UNSHARED.format(wanted))
+        return Answer(
+            asking.say("share.shared", thing=wanted), (Button(asking.say("button.unshare"), f"/memory unshare {wanted}"),)
+        )
+    return Answer(asking.say("share.unshared", thing=wanted))
 
 
 async def _somebody_else(connection: Connection, wanted: Thing, content: str) -> str:
@@ -169,36 +162,32 @@ async def take_back(asking: Asking) -> Answer:
     agent, _ = asking.known()
     word = asking.argument.strip()
     if word and not (word.isdecimal() and len(word) <= 18):
-        raise CommandRefused("Say nothing, for the last change, or its number: /memory undo 17. /memory changes lists them.")
+        raise CommandRefused("undo.usage")
     async with asking.open(verdict) as connection:
         await lock(connection)
         change = undo.latest(await undo.history(connection), int(word) if word else None)
         if change is None:
-            raise CommandRefused(
-                f"There is no change {word} that could be undone. /memory changes lists them."
-                if word
-                else "There is nothing to undo here."
-            )
+            raise CommandRefused("undo.no_change", number=word) if word else CommandRefused("undo.nothing")
         said, number = await _take_back(asking, connection, agent, verdict.role, change)
         await changed(connection)
-    return Answer(said, (Button("Undo that", f"/memory undo {number}"),))
+    return Answer(said, (Button(asking.say("button.undo_that"), f"/memory undo {number}"),))
 
 
 async def _take_back(asking: Asking, connection: Connection, agent: int, role: log.Actor, change: Change) -> tuple[str, int]:
     if change.undone:
-        raise CommandRefused(f"Change {change.id} is undone already.")
+        raise CommandRefused("undo.undone", number=change.id)
     if not undo.reversible(change):
-        raise CommandRefused(f"Change {change.id} cannot be undone: what was before is no longer kept.")
+        raise CommandRefused("undo.gone", number=change.id)
     assert change.target_id is not None
     thing_of = Thing(LETTERS[change.target], change.target_id)
     now = await undo.snapshot(connection, change.target, change.target_id)
     content = await _content(connection, thing_of)
     if content != change.after and change.target != "message":
-        raise CommandRefused(f"{thing_of} was changed since. Undo the later change first: /memory changes lists them.")
+        raise CommandRefused("undo.changed_since", thing=thing_of)
     before = change.row_before
     place = await _place(connection, before or now, thing_of)
     if place not in await writable(connection):
-        raise CommandRefused("Ask for that in a direct message to me, or where it came from.")
+        raise CommandRefused("command.in_direct_or_origin")
     await undo.restore(connection, agent, change.target, change.target_id, before)
     back = await _content(connection, thing_of)
     number = await log.record(
@@ -216,8 +205,8 @@ async def _take_back(asking: Asking, connection: Connection, agent: int, role: l
         undoes=change.id,
     )
     if back is None:
-        return f"Undone: {thing_of} is gone again.", number
-    return f"Undone: {thing_of} {'is there' if content is None else 'reads'} again: {brief(back)}", number
+        return asking.say("undo.removed", thing=thing_of), number
+    return asking.say("undo.back" if content is None else "undo.reads", thing=thing_of, text=brief(back)), number
 
 
 async def _content(connection: Connection, wanted: Thing) -> str | None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from psycopg.errors import ForeignKeyViolation
 
-from adapters.base import Incoming, Person, PlaceKind, PlaceOf
+from adapters.base import Button, Incoming, Person, PlaceKind, PlaceOf
+from adapters.catalogue import date_and_time, say
 from bot.commands import access
 from bot.config.findings import StartError
 from bot.health import Health
@@ -20,7 +21,7 @@ from memory.embedding import QueryVector
 from memory.people import find_agent
 from memory.spending import Price
 
-NOBODY = "I know nothing about you yet: there is nothing to show."
+NOBODY = "command.nobody"
 """For who has no agent. What others said of theirs is `bot.commands.quoted`."""
 
 
@@ -30,13 +31,19 @@ CODE = 8
 """Letters of a linking code: 31^8 are more than eight hundred thousand million, tried at most a few times in ten minutes."""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 timer`, `2 timers`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 class CommandRefused(Exception):
-    """A command that cannot be done; the text is for the person."""
+    """A command that cannot be done, by a line of the catalogue and its values."""
+
+    def __init__(self, line: str, /, **values: object) -> None:
+        super().__init__(line)
+        self._line, self._values = line, values
+
+    def text(self, locale: str | None) -> str:
+        """What the person is told."""
+        return say(self._line, locale, **self._values)
+
+    def __str__(self) -> str:
+        return self.text(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +51,11 @@ class Parts:
     """The running bot's parts that commands need.
 
     `accept` takes an event into the inbox. `vector` makes the meaning of a search query (None: words only). `replay` puts one dead
-    letter (None: all) back and returns how many. `erasure_key` keys the hashes that an erasure leaves behind. `about` are lines for
-    /status, such as the model. `admins` names by workspace the ids of users and roles who administer it, `admins_see_direct` since when
-    people are told that those see direct messages too. `code` makes the secret part of what links two accounts; `wake` has an agent's
-    work taken up when the transaction commits (None: by the sweeper).
-    `hosts` receive what people write (empty: this machine). `usual` are the operator's settings for who has none of their own.
+    letter (None: all) back and returns how many. `erasure_key` keys the hashes that an erasure leaves behind. `model` and `embedding`
+    are named by /status (`rehearsal`: it is no language model). `admins` names by workspace the ids of users and roles who administer
+    it, `admins_see_direct` since when people are told that those see direct messages too. `code` makes the secret part of what links two
+    accounts; `wake` has an agent's work taken up when the transaction commits (None: by the sweeper). `hosts` receive what people write
+    (empty: this machine). `quiet` are the hours of who chose none of their own; `openers`: the bot may ever write first.
     """
 
     db: Database
@@ -60,12 +67,15 @@ class Parts:
     data: Path
     erasure_key: bytes
     operators: tuple[str, ...] = ()
-    about: Mapping[str, str] | None = None
+    model: str = ""
+    rehearsal: bool = False
+    embedding: str = ""
     hosts: tuple[str, ...] = ()
     admins: Mapping[str, Collection[str]] = field(default_factory=dict)
     admins_see_direct: date | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
-    usual: Mapping[str, str] = field(default_factory=dict)
+    quiet: str = ""
+    openers: bool = True
     wake: Callable[[Connection, int], Awaitable[None]] | None = None
     code: Callable[[], str] = lambda: "".join(secrets.choice(LETTERS) for _ in range(CODE))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -75,7 +85,8 @@ class Parts:
 class Asking:
     """One use of a command. `agent` is whose memory it is about, None when that person has none yet; `place` the place's id.
 
-    `workspace`: where an admin acts on somebody; None for one's own memory and for an operator at the command line.
+    `workspace`: where an admin acts on somebody; None for one's own memory and for an operator at the command line. `locale`: the
+    asker's, by which they are answered.
     """
 
     parts: Parts
@@ -86,6 +97,33 @@ class Asking:
     place: int | None
     argument: str
     workspace: str | None = None
+    locale: str = ""
+
+    def say(self, line: str, /, **values: object) -> str:
+        """A line of the catalogue in the language of who asks."""
+        return say(line, self.locale, **values)
+
+    def counted(self, noun: str, number: int) -> str:
+        """`1 timer`, `2 timers`: a noun under `count` in the catalogue, with its number."""
+        return self.say(f"count.{noun}", n=number)
+
+    def counts(self, numbers: Mapping[str, int]) -> list[str]:
+        """Those that are not nought."""
+        return [self.counted(noun, number) for noun, number in numbers.items() if number]
+
+    def when(self, at: datetime, zone: tzinfo) -> str:
+        """A time: day and minute, on their clock."""
+        return date_and_time(at, zone, self.locale)
+
+    def label(self, kind: str, name: str) -> str:
+        """A place in words: `direct message`, or its name as a channel."""
+        return self.say("place.direct") if kind == "direct" else f"#{name or 'channel'}"
+
+    def pause_or_resume(self, *, paused: bool) -> Button:
+        """The button that ends or begins a pause."""
+        if paused:
+            return Button(self.say("button.resume"), "/memory resume", "good")
+        return Button(self.say("button.pause"), "/memory pause")
 
     @property
     def kind(self) -> PlaceKind:
@@ -169,7 +207,9 @@ async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> As
     """Find out who asks, where. A person without an agent gets none by asking."""
     agent = await find_agent(parts.db, person.platform, person.realm, person.user_id)
     place: int | None = None
+    locale = person.locale or ""
     if agent is not None:
+        locale = await _locale(parts.db, agent, locale)
         known = (
             where.platform,
             where.realm,
@@ -193,4 +233,13 @@ async def ask(parts: Parts, person: Person, where: PlaceOf, argument: str) -> As
         account = (person.platform, person.realm, person.user_id, "" if operator else where.workspace)
         blocked = bool(await value(connection, "SELECT blocked(%s, %s, %s, %s)", account))
     actor = access.Actor(person.author_id, agent, operator, administers, parts.admins_see_direct is not None, blocked)
-    return Asking(parts, person, where, actor, agent, place, argument)
+    return Asking(parts, person, where, actor, agent, place, argument, locale=locale)
+
+
+async def _locale(db: Database, agent: int, told: str) -> str:
+    """A person's locale. What the platform tells with a command counts from now on; Discord tells it at no other time."""
+    async with db.agent(agent) as connection:
+        kept = str(await value(connection, "SELECT coalesce(locale, '') FROM agents") or "")
+        if told and told != kept:
+            await connection.execute("UPDATE agents SET locale = %s, version = version + 1", (told,))
+    return told or kept

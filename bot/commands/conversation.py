@@ -12,16 +12,16 @@ async def stop(asking: Asking) -> str:
     """Cancel what waits here and ask the running turn to end."""
     asking.allowed("stop")
     if asking.agent is None:
-        return "Nothing is running."
+        return asking.say("conversation.idle")
     async with asking.parts.db.bare() as connection:
         row = await (
             await connection.execute("SELECT * FROM cancel_work(%s, %s, %s)", (asking.agent, asking.place, asking.parts.now()))
         ).fetchone()
     assert row is not None
     if row["running"]:
-        return "Stopped."
+        return asking.say("conversation.stopped")
     waiting = row["cancelled"]
-    return f"Stopped: {waiting} waiting message{'s' if waiting != 1 else ''} taken back." if waiting else "Nothing is running."
+    return asking.say("conversation.taken_back", n=waiting) if waiting else asking.say("conversation.idle")
 
 
 async def retry(asking: Asking) -> str:
@@ -33,7 +33,7 @@ async def retry(asking: Asking) -> str:
             connection, "SELECT true FROM messages WHERE place_id = %s AND kind = 'message' AND role = 'user' LIMIT 1", (place,)
         )
     if not said:
-        return "There is nothing to answer again here."
+        return asking.say("conversation.no_retry")
     event = Incoming("retry", asking.person, asking.where, key=f"retry:{uuid4().hex}", at=asking.parts.now())
     await asking.parts.accept(event)
     return ""
@@ -47,6 +47,6 @@ async def fresh(asking: Asking) -> str:
     async with asking.parts.db.agent(agent, place) as connection:
         conversation = await value(connection, "SELECT id FROM conversations WHERE place_id = %s", (place,))
         if conversation is None:
-            return "This conversation has only begun."
+            return asking.say("conversation.only_begun")
         await queue_manager.fresh(connection, conversation, agent=agent, place=place, at=asking.parts.now())
-    return "A fresh conversation. I still remember you, and can look up what we said."
+    return asking.say("conversation.fresh")

@@ -15,14 +15,17 @@ async def export(asking: Asking) -> Answer:
     zone, now = await asking.zone(), asking.parts.now()
     async with asking.open(verdict) as connection:
         tables = await everything.collect(connection, partly=not verdict.everything)
-    readable, data = everything.as_markdown(tables, now, zone), everything.as_json(tables, now)
+    readable, data = (
+        everything.as_markdown(tables, now, asking.say, lambda at: asking.when(at, zone)),
+        everything.as_json(tables, now),
+    )
     if asking.where.platform != "console":
         return Answer(data if asking.argument.strip().casefold() == "json" else readable)
     name = exports.stem(asking.person.user_id, now)
     folder = asking.parts.data / exports.FOLDER
     written = [write(folder / f"{name}.json", data), write(folder / f"{name}.md", readable)]
-    of = f"Everything that is kept of {asking.person.author_id}" if asking.about_another else "Everything I keep of you"
-    return Answer(f"{of}, for you alone to read:\n" + "\n".join(f"  {path}" for path in written))
+    of = {"name": asking.person.author_id} if asking.about_another else {}
+    return Answer("\n".join([asking.say("export.of" if of else "export.yours", **of), *(f"  {path}" for path in written)]))
 
 
 def write(path: Path, text: str) -> Path:

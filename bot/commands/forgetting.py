@@ -16,21 +16,14 @@ from adapters.base import LONGEST_LINE, Answer, Button
 from bot.commands import erasing, quoted
 from bot.commands.access import Verdict
 from bot.commands.changing import lock, writable
-from bot.commands.context import Asking, CommandRefused, counted
+from bot.commands.context import Asking, CommandRefused
 from bot.commands.memory import not_there, row_of
 from bot.keeping import to_forget
 from bot.keeping.to_forget import mark_of
 from memory import log
 from memory.db import Connection, value
 from memory.forgetting import Gone, begin, derived, erase_rows, of_period, of_places, stop_waiting, waiting, widen
-from memory.places import place_label
-from memory.things import Thing, brief, listed, things, when
-
-USAGE = (
-    "Say what to forget. By number: /memory forget m12 (a message), w3 (working context), a5 (archival storage) or t2 (a timer), also "
-    "several; /memory view and /memory search show the numbers. Or more at once, which I show you first: /memory forget search WORDS, "
-    "/memory forget from 2026-01-01 to 2026-01-31, /memory forget here, /memory forget #channel. /memory forget everything forgets all of it."
-)
+from memory.things import Thing, brief, listed, things
 
 
 async def forget(asking: Asking) -> Answer:
@@ -51,7 +44,7 @@ async def forget(asking: Asking) -> Answer:
         return await _period(asking, words[1], words[3], mark)
     if (first == "here" or first.startswith(("#", "<#"))) and len(words) == 1:
         return await _place(asking, words[0], mark)
-    return Answer(USAGE)
+    return Answer(asking.say("forget.usage"))
 
 
 def _marked(words: list[str]) -> tuple[list[str], str]:
@@ -84,11 +77,11 @@ async def _numbers(asking: Asking, named: Sequence[Thing]) -> Answer:
         await widen(connection, agent, asking.place)
         await derived(connection, gone)
         others, also = await _erase(asking, connection, agent, verdict, gone, named, rows[named[0]]["place_id"])
-    said = (_account(named, gone) if any(each.letter != "t" for each in named) else "The timer is gone.") + _elsewhere(others)
+    told = _account(asking, named, gone) if any(each.letter != "t" for each in named) else asking.say("forget.timer")
     first = named[0]
     stays = len(named) == 1 and first.letter in "wa" and bool(gone.made_in)
-    origin = f" Where it came from stays: /memory search {brief(str(rows[first]['content']), 30)}" if stays else ""
-    return _told(said + await _uncached(asking, [agent, *others]) + origin, also)
+    origin = asking.say("forget.origin", words=brief(str(rows[first]["content"]), 30)) if stays else ""
+    return _told(asking, [told, _elsewhere(asking, others), await _uncached(asking, [agent, *others]), origin], also)
 
 
 async def _erase(
@@ -120,41 +113,29 @@ async def _seen_here(asking: Asking, connection: Connection, agent: int, verdict
     return [each for each in found if await row_of(connection, each) is not None]
 
 
-def _told(said: str, also: Sequence[Thing]) -> Answer:
+def _told(asking: Asking, sentences: Sequence[str], also: Sequence[Thing]) -> Answer:
+    said = " ".join(filter(None, sentences))
     if not also:
         return Answer(said)
     line = f"/memory forget {' '.join(map(str, also))}"
-    buttons = (Button("Forget those too", line, "danger"),) if len(line) <= LONGEST_LINE else ()
-    return Answer(f"{said} This may have come from it too, look at it: {listed(also)}.", buttons)
+    buttons = (Button(asking.say("button.forget_too"), line, "danger"),) if len(line) <= LONGEST_LINE else ()
+    return Answer(f"{said} {asking.say('forget.perhaps', things=listed(also))}", buttons)
 
 
-def _elsewhere(others: Sequence[int]) -> str:
-    if not others:
-        return ""
-    return f" It stood as a quote in what I keep of {counted(len(others), 'other person', 'other people')}; it is gone there too."
+def _elsewhere(asking: Asking, others: Sequence[int]) -> str:
+    return asking.say("forget.elsewhere", n=len(others)) if others else ""
 
 
-def _account(named: Sequence[Thing], gone: Gone) -> str:
+def _account(asking: Asking, named: Sequence[Thing], gone: Gone) -> str:
     left = {letter: {each.number for each in gone.things() if each.letter == letter} for letter in "mwat"}
     for each in named:
         left.get(each.letter, set()).discard(each.number)
-    also = _counts(len(left["w"]), len(left["a"]), len(gone.summaries))
-    also += [counted(len(left["t"]), "timer")] if left["t"] else []
     replies = len(left["m"]) if any(each.letter == "m" for each in named) else 0
-    also += [counted(replies, "reply of mine", "replies of mine")] if replies else []
-    return f"Forgotten: {listed(named)}" + (f", and what was made of it: {', '.join(also)}." if also else ".")
-
-
-def _counts(entries_: int, passages: int, summaries: int) -> list[str]:
-    return [
-        counted(count, one, many)
-        for count, one, many in (
-            (entries_, "entry of the working context", "entries of the working context"),
-            (passages, "passage", "passages"),
-            (summaries, "summary", "summaries"),
-        )
-        if count
-    ]
+    made = {"entry": len(left["w"]), "passage": len(left["a"]), "summary": len(gone.summaries)}
+    also = asking.counts({**made, "timer": len(left["t"]), "reply": replies})
+    if also:
+        return asking.say("forget.gone_with", things=listed(named), also=", ".join(also))
+    return asking.say("forget.gone", things=listed(named))
 
 
 # A search, a period, a place: shown first ----------------------------------------------------------------
@@ -167,25 +148,26 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
         await _locked(connection)
         found = await to_forget.matches(connection, words)
         if not found:
-            return Answer("Nothing that I keep has all these words.")
+            return Answer(asking.say("forget.no_match"))
         shown = to_forget.as_shown(found, mark)
         if shown is None:
-            return to_forget.listing(found, words, zone, mark=mark)
+            return to_forget.listing(found, words, zone, asking.locale, mark=mark)
         gone = to_forget.named_by(shown)
         named, spot = gone.things(), await _spot(asking, connection)
         await widen(connection, agent, asking.place)
         await derived(connection, gone)
         # What came since goes only with what it was made of.
         if {each[0] for each in found} - {each[0] for each in shown} - set(gone.things()):
-            return to_forget.listing(found, words, zone, mark=mark)
+            return to_forget.listing(found, words, zone, asking.locale, mark=mark)
         others, also = await _erase(asking, connection, agent, verdict, gone, named, spot)
-    return _told(_account(named, gone) + _elsewhere(others) + await _uncached(asking, [agent, *others]), also)
+    told = _account(asking, named, gone), _elsewhere(asking, others), await _uncached(asking, [agent, *others])
+    return _told(asking, told, also)
 
 
 async def _period(asking: Asking, first: str, last: str, mark: str) -> Answer:
     zone = await asking.zone()
     start, end = _dates(first, last, zone)
-    shown = f"everything from {when(start, zone)} to {when(end - timedelta(minutes=1), zone)}"
+    shown = asking.say("forget.period", start=asking.when(start, zone), end=asking.when(end - timedelta(minutes=1), zone))
     verdict = asking.allowed("forget")
     async with asking.open(verdict) as connection:
         await _locked(connection)
@@ -202,9 +184,9 @@ def _dates(first: str, last: str, zone: tzinfo) -> tuple[datetime, datetime]:
         start, end = (datetime.combine(day, time(), zone) for day in (days[0], days[1] + timedelta(days=1)))
         moments = start.astimezone(UTC), end.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise CommandRefused("Write days as 2026-01-31: /memory forget from 2026-01-01 to 2026-01-31 (both included).") from None
+        raise CommandRefused("forget.days") from None
     if moments[0] >= moments[1]:
-        raise CommandRefused("The first day must not lie after the last one.")
+        raise CommandRefused("forget.day_order")
     return moments
 
 
@@ -214,7 +196,10 @@ async def _place(asking: Asking, word: str, mark: str) -> Answer:
         await _locked(connection)
         row = await _place_called(asking, connection, word)
         gone = await of_places(connection, [row["id"]])
-        shown = f"everything that came from {'our ' if row['kind'] == 'direct' else ''}{place_label(row['kind'], row['name'])}"
+        direct = row["kind"] == "direct"
+        shown = (
+            asking.say("forget.direct") if direct else asking.say("forget.place", place=asking.label(row["kind"], row["name"]))
+        )
         return await _many(asking, connection, verdict, gone, shown, f"/memory forget {word}", mark, (None, None, [row["id"]]))
 
 
@@ -231,10 +216,8 @@ async def _place_called(asking: Asking, connection: Connection, word: str) -> di
     if len(rows) == 1:
         return rows[0]
     if rows:
-        raise CommandRefused(f"Several places are called {word}. Ask for `/memory forget here` in the one you mean.")
-    raise CommandRefused(
-        f"I keep nothing of yours from {brief(word, 60)}, or not for here; in a direct message you reach every place."
-    )
+        raise CommandRefused("forget.which_place", name=word)
+    raise CommandRefused("forget.nothing_there", name=brief(word, 60))
 
 
 async def _many(
@@ -251,18 +234,17 @@ async def _many(
     named = gone.things()
     waits = await waiting(connection, *scope)
     if not named and not gone.conversations and not waits:
-        return Answer(f"I keep nothing for {shown}.")
-    counts = await _totals(connection, gone)
+        return Answer(asking.say("forget.nothing_for", what=shown))
+    counts = await _totals(asking, connection, gone)
     if mark != mark_of(gone):
-        also_waits = f" {counted(waits, 'message')} waiting for an answer will be taken back." if waits else ""
-        return to_forget.question(
-            f"This will forget {shown}, and everything derived from it: {counts}.{also_waits}", [], line, gone, mark
-        )
+        head = asking.say("forget.will", what=shown, counts=counts)
+        head = f"{head} {asking.say('forget.will_take_back', n=waits)}" if waits else head
+        return to_forget.question(head, [], line, gone, mark, asking.locale)
     place = await _spot(asking, connection)
     await widen(connection, agent, asking.place)
     waited = await stop_waiting(connection, *scope, asking.parts.now())
     await derived(connection, gone)
-    counts = await _totals(connection, gone)
+    counts = await _totals(asking, connection, gone)
     others = await erase_rows(connection, gone)
     await log.record(
         connection,
@@ -276,18 +258,15 @@ async def _many(
     )
     await connection.execute("UPDATE agents SET version = version + 1")
     also = await _seen_here(asking, connection, agent, verdict, gone.maybe)
-    taken = f" {counted(waited, 'waiting message')} taken back." if waited else ""
-    said = f"Forgotten: {shown}. That was {counts}.{taken}{_elsewhere(others)}"
-    return _told(said + await _uncached(asking, [agent, *others]), also)
+    told = [asking.say("forget.done", what=shown, counts=counts), asking.say("forget.taken_back", n=waited) if waited else ""]
+    return _told(asking, [*told, _elsewhere(asking, others), await _uncached(asking, [agent, *others])], also)
 
 
-async def _totals(connection: Connection, gone: Gone) -> str:
+async def _totals(asking: Asking, connection: Connection, gone: Gone) -> str:
     said = await value(connection, "SELECT count(*) FROM messages WHERE id = ANY(%s) AND searchable", (list(gone.messages),))
-    parts = [counted(int(said), "message")] if said else []
-    parts += _counts(len(gone.entries), len(gone.passages), len(gone.summaries))
-    parts += [counted(len(gone.timers), "timer")] if gone.timers else []
-    parts += [counted(len(gone.documents), "document")] if gone.documents else []
-    return ", ".join(parts) or "nothing that anybody said"
+    made = {"entry": len(gone.entries), "passage": len(gone.passages), "summary": len(gone.summaries)}
+    parts = asking.counts({"message": int(said), **made, "timer": len(gone.timers), "document": len(gone.documents)})
+    return ", ".join(parts) or asking.say("forget.nothing_said")
 
 
 async def _spot(asking: Asking, connection: Connection) -> int:
@@ -302,7 +281,7 @@ async def _uncached(asking: Asking, agents: Sequence[int]) -> str:
         for agent in agents:
             await asking.parts.cache.forget(agent)
     except (RedisError, OSError):
-        return " (Redis is away; what it still holds is no longer used and vanishes within an hour.)"
+        return asking.say("erasing.redis_away")
     return ""
 
 
@@ -313,15 +292,14 @@ async def forget_workspace(asking: Asking, *, sure: bool) -> Answer:
         await _locked(connection)
         places = await writable(connection)
         if not places:
-            raise CommandRefused("Nothing of theirs came from this workspace.")
+            raise CommandRefused("admin.nothing_here")
         gone = await of_places(connection, places)
         mark = mark_of(gone) if sure else ""
         line = f"/admin memory delete {asking.person.author_id}"
         answer = await _many(
-            asking, connection, verdict, gone, "everything that came from this workspace", line, mark, (None, None, places)
+            asking, connection, verdict, gone, asking.say("admin.workspace_rows"), line, mark, (None, None, places)
         )
     if sure:
         return answer
-    return Answer(
-        answer.text, (Button("Delete", f"{line} yes", "danger"),) if answer.buttons or "To go ahead" in answer.text else ()
-    )
+    to_go = answer.buttons or f"{line} yes" in answer.text
+    return Answer(answer.text, (Button(asking.say("button.delete"), f"{line} yes", "danger"),) if to_go else ())

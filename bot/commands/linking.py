@@ -17,31 +17,13 @@ from memory.db import value
 GOOD = timedelta(minutes=10)
 OFFERS, TRIES = 5, 5
 """Codes a person may ask for in an hour, and try in ten minutes."""
-DIRECT = "Please ask me in a direct message, so that nobody else sees the code."
-SLOWLY = "That's a lot of codes in a short time. Please try again later."
-UNKNOWN = "That code isn't valid: it may be mistyped, expired (after ten minutes) or already used. Ask for a new one with /link in the other account."
-CODE_LINE = (
-    "Your code is {code}. In a direct message to me from your other account type\n    /link {code}\nwithin ten minutes. "
-    "Then come back here and type /link again. Give it to nobody: who takes it asks to share my memory of you."
-)
-SEEN = (
-    "The other account is {who}. If that is you, say yes here (/link yes {mark}), and there as well. Then both talk to one memory: the "
-    "older one goes on, and what each account said stays with that account's platform until you allow more with /settings cross on. Your own "
-    "commands in a direct message (/memory view, search, changes, export) list both accounts' memory from then on, each under its name. If "
-    "it is not you, say no (/link no)."
-)
-WAITING = "Yes from here. Now say yes in the other account, {who}, too: type /link there."
-LINKED = (
-    "Linked: both accounts are one person to me now. Pauses and refusals of either hold for both. What I know from one platform I use on it "
-    "alone, until you say /settings cross on in a direct message. /unlink parts them again."
-)
 
 
 async def link(asking: Asking) -> Answer:
     """Ask for a code, take one, or answer."""
     asking.allowed("link")
     if not asking.own_direct:
-        raise CommandRefused(DIRECT)
+        raise CommandRefused("link.in_direct")
     words = asking.argument.split()
     if asking.agent is None:
         asking = await met(asking)
@@ -50,7 +32,7 @@ async def link(asking: Asking) -> Answer:
     if len(words) == 1:
         return await _take(asking, _plain(words[0]))
     if words:
-        raise CommandRefused("There is /link (a new code), /link CODE (in the other account), /link yes and /link no.")
+        raise CommandRefused("link.usage")
     return await _offer(asking)
 
 
@@ -72,12 +54,12 @@ async def _offer(asking: Asking) -> Answer:
         if not await value(
             connection, "SELECT link_try(%s, 'offer', %s, %s, %s)", (agent, OFFERS, now - timedelta(hours=1), now)
         ):
-            raise CommandRefused(SLOWLY)
+            raise CommandRefused("link.slowly")
         await connection.execute(
             "SELECT link_offer(%s, %s, %s, %s, %s, %s, %s)",
             (agent, person.platform, person.realm, person.user_id, _hash(code), now + GOOD, now),
         )
-    return Answer(CODE_LINE.format(code=code), (Button("I have typed it there", "/link"),))
+    return Answer(asking.say("link.code", code=code), (Button(asking.say("button.typed"), "/link"),))
 
 
 async def _take(asking: Asking, code: str) -> Answer:
@@ -85,21 +67,19 @@ async def _take(asking: Asking, code: str) -> Answer:
     person, now = asking.person, asking.parts.now()
     async with asking.parts.db.bare() as connection:
         if not await value(connection, "SELECT link_try(%s, 'take', %s, %s, %s)", (agent, TRIES, now - GOOD, now)):
-            raise CommandRefused(SLOWLY)
+            raise CommandRefused("link.slowly")
         taken = await value(
             connection,
             "SELECT link_take(%s, %s, %s, %s, %s, %s)",
             (agent, person.platform, person.realm, person.user_id, _hash(code), now),
         )
     if taken == "own":
-        raise CommandRefused("That is the code of this very account. Type it in a direct message from the other one.")
+        raise CommandRefused("link.own")
     if taken == "alike":
-        raise CommandRefused(
-            "Both have an account on the same platform; only accounts of different platforms or workspaces can be linked."
-        )
+        raise CommandRefused("link.alike")
     seen = await _seen(asking) if taken == "taken" else None
     if seen is None:
-        raise CommandRefused(UNKNOWN)
+        raise CommandRefused("link.unknown")
     return seen
 
 
@@ -120,11 +100,11 @@ async def _seen(asking: Asking) -> Answer | None:
         return None
     who, mine, _ = other
     if mine:
-        return Answer(WAITING.format(who=who), (Button("No, not me", "/link no", "danger"),))
+        return Answer(asking.say("link.waiting", who=who), (Button(asking.say("button.not_me"), "/link no", "danger"),))
     mark = _mark(who)
     return Answer(
-        SEEN.format(who=who, mark=mark),
-        (Button("Yes, that is me", f"/link yes {mark}", "good"), Button("No", "/link no", "danger")),
+        asking.say("link.seen", who=who, mark=mark),
+        (Button(asking.say("button.me"), f"/link yes {mark}", "good"), Button(asking.say("button.deny"), "/link no", "danger")),
     )
 
 
@@ -137,10 +117,10 @@ async def _answer(asking: Asking, *, yes: bool, mark: str) -> Answer:
     agent, _ = asking.known()
     other = await _who(asking)
     if other is None:
-        raise CommandRefused("The code was not taken in another account, or its ten minutes are over. /link gives a new one.")
+        raise CommandRefused("link.not_taken")
     who, _, code = other
     if yes and mark != _mark(who):
-        return await _seen(asking) or Answer(UNKNOWN)
+        return await _seen(asking) or Answer(asking.say("link.unknown"))
     async with asking.parts.db.bare() as connection:
         cursor = await connection.execute("SELECT * FROM link_answer(%s, %s, %s, %s)", (agent, code, yes, asking.parts.now()))
         row = await cursor.fetchone()
@@ -149,7 +129,7 @@ async def _answer(asking: Asking, *, yes: bool, mark: str) -> Answer:
             await asking.parts.wake(connection, row["survivor"])
     if row["verdict"] == "linked":
         return await _linked(asking, row["gone"])
-    return Answer({"waiting": WAITING.format(who=who), "declined": "Not linked. The code is void."}.get(row["verdict"], UNKNOWN))
+    return Answer(asking.say(f"link.{row['verdict'] if row['verdict'] in ('waiting', 'declined') else 'unknown'}", who=who))
 
 
 async def _linked(asking: Asking, gone: int) -> Answer:
@@ -157,7 +137,7 @@ async def _linked(asking: Asking, gone: int) -> Answer:
     await asking.parts.cache.forget_quietly(gone)
     now_one = await ask(asking.parts, asking.person, asking.where, "")
     await _note(now_one, "/link")
-    return Answer(LINKED, (Button("Let it cross", "/settings cross on"),))
+    return Answer(asking.say("link.linked"), (Button(asking.say("button.cross_on"), "/settings cross on"),))
 
 
 async def _note(asking: Asking, action: str) -> None:
@@ -181,22 +161,23 @@ async def unlink(asking: Asking) -> Answer:
     asking.allowed("link")
     agent, _ = asking.known()
     if not asking.own_direct:
-        raise CommandRefused(DIRECT)
+        raise CommandRefused("link.in_direct")
     async with asking.parts.db.agent(agent, everything=True) as connection:
         cursor = await connection.execute("SELECT platform, realm, user_id, display_name FROM identities ORDER BY created_at")
         accounts = {f"{row['platform']}:{row['realm']}:{row['user_id']}": row for row in await cursor.fetchall()}
     if len(accounts) < 2:
-        raise CommandRefused("This is your only account with me. /link begins linking another.")
+        raise CommandRefused("link.only_one")
     words = asking.argument.split()
     if not words or words[0] not in accounts or words[1:] not in ([], ["yes"]):
         lines = [f"  {name}  {row['display_name']}" for name, row in accounts.items()]
-        buttons = tuple(Button(f"Part {row['platform']}", f"/unlink {name}") for name, row in accounts.items())
-        return Answer("\n".join(["Your accounts", *lines, "To part one: /unlink and its name as it stands here."]), buttons)
+        buttons = tuple(
+            Button(asking.say("button.part", platform=row["platform"]), f"/unlink {name}") for name, row in accounts.items()
+        )
+        return Answer("\n".join([asking.say("link.accounts"), *lines, asking.say("link.to_part")]), buttons)
     account = accounts[words[0]]
     if words[1:] != ["yes"]:
         return Answer(
-            f"{words[0]} gets a memory of its own: all that came from there goes along, the rest stays. To go ahead: /unlink {words[0]} yes",
-            (Button("Part them", f"/unlink {words[0]} yes", "danger"),),
+            asking.say("link.sure", name=words[0]), (Button(asking.say("button.part_them"), f"/unlink {words[0]} yes", "danger"),)
         )
     async with asking.parts.db.bare() as connection:
         made = await value(
@@ -209,7 +190,7 @@ async def unlink(asking: Asking) -> Answer:
             if await value(connection, "SELECT wake FROM agents") and asking.parts.wake is not None:
                 await asking.parts.wake(connection, made)
     if made is None:
-        raise CommandRefused("That account cannot be parted: it is the only one.")
+        raise CommandRefused("link.last")
     await asking.parts.cache.forget_quietly(agent)
     await _note(await ask(asking.parts, asking.person, asking.where, ""), "/unlink")
-    return Answer(f"Parted. {words[0]} has a memory of its own now, with what came from there.")
+    return Answer(asking.say("link.parted", name=words[0]))

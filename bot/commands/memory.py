@@ -7,13 +7,13 @@ from typing import Any
 from adapters.base import Answer, Button
 from bot.commands import accounts, quoted
 from bot.commands.accounts import IN_ACCOUNT, Account
-from bot.commands.context import NOBODY, Asking, CommandRefused, counted
+from bot.commands.context import NOBODY, Asking, CommandRefused
 from bot.commands.paging import page_of, paged, turning
+from bot.speaking.saying import repeats
 from memory import archival_storage, undo
 from memory.db import Connection, value
-from memory.places import place_label
 from memory.search import Page, Query, search_messages
-from memory.things import LETTERS, Thing, brief, thing, when
+from memory.things import LETTERS, Thing, brief, thing
 from memory.working_context import SECTIONS
 
 SHOWN = 10
@@ -21,7 +21,6 @@ SHOWN = 10
 PAGE = 5
 WHOLE = 1200
 """Characters shown of one thing that is looked at alone, and of a summary."""
-WITHHELD = "set aside: the content filter of the model's provider refuses it, so the model does not see it; correct or forget it"
 CHANGES = 5
 """Changes of one thing that are shown with it."""
 
@@ -35,37 +34,37 @@ async def view(asking: Asking) -> Answer:
     zone = await asking.zone()
     if words:
         if (wanted := thing(words)) is None:
-            raise CommandRefused("Say nothing, or one number: /memory view w3. /memory search looks for words.")
+            raise CommandRefused("view.usage")
         return await _one(asking, wanted, zone)
     async with asking.open(verdict) as connection:
         lines = []
         for heading, account in await accounts.parts(connection, asking, everything=verdict.everything):
             lines += heading
-            lines += await _working_context(connection, zone, account)
-            lines += await _summaries(connection, account)
-            lines += await _timers(connection, zone, account)
-            lines += await _passages(connection, zone, account)
-        lines += await _asked(connection, zone)
-        lines += await _acts_of_others(connection, zone)
-        lines += [await _totals(connection, zone)]
+            lines += await _working_context(asking, connection, zone, account)
+            lines += await _summaries(asking, connection, account)
+            lines += await _timers(asking, connection, zone, account)
+            lines += await _passages(asking, connection, zone, account)
+        lines += await _asked(asking, connection, zone)
+        lines += await _acts_of_others(asking, connection, zone)
+        lines += [await _totals(asking, connection, zone)]
         lines += await quoted.line(asking) if verdict.workspace is None else []
         paused = bool(await value(connection, "SELECT paused FROM agents"))
     if verdict.workspace is not None:
-        lines.insert(0, "What came from this workspace.")
+        lines.insert(0, asking.say("view.workspace"))
     elif not verdict.everything:
-        lines.insert(0, "What may be used in this place; in a direct message you see everything.")
+        lines.insert(0, asking.say("view.here"))
     if paused:
-        lines.insert(0, "Paused: nothing new is remembered.")
+        lines.insert(0, asking.say("view.paused"))
     if asking.about_another:
-        return page_of(lines, page, f"/admin memory view {asking.person.author_id}")
-    return page_of(lines, page, "/memory view", _ways(paused) if page == 1 else ())
+        return page_of(asking, lines, page, f"/admin memory view {asking.person.author_id}")
+    return page_of(asking, lines, page, "/memory view", _ways(asking, paused) if page == 1 else ())
 
 
-def _ways(paused: bool) -> tuple[Button, ...]:
+def _ways(asking: Asking, paused: bool) -> tuple[Button, ...]:
     return (
-        Button("Correct", "/memory correct", ask="number and new text"),
-        Button("Forget", "/memory forget", "danger", ask="number"),
-        Button("Resume", "/memory resume", "good") if paused else Button("Pause", "/memory pause"),
+        Button(asking.say("button.correct"), "/memory correct", ask=asking.say("ask.number_and_text")),
+        Button(asking.say("button.forget"), "/memory forget", "danger", ask=asking.say("ask.number")),
+        asking.pause_or_resume(paused=paused),
     )
 
 
@@ -78,26 +77,33 @@ async def _one(asking: Asking, wanted: Thing, zone: tzinfo) -> Answer:
         changes = (await undo.history(connection, target=wanted.target, target_id=wanted.number))[:CHANGES]
         lines = [
             f"{wanted}: {row['content'][:WHOLE]}"
-            + (f" … ({len(row['content'])} characters)" if len(row["content"]) > WHOLE else "")
+            + (f" … {asking.counted('character_in_all', len(row['content']))}" if len(row["content"]) > WHOLE else "")
         ]
-        lines += [f"  from {place_label(row['kind'], row['name'])}, {when(row['at'], zone)}"]
+        label, at = asking.label(row["kind"], row["name"]), asking.when(row["at"], zone)
+        lines += ["  " + asking.say("view.from", place=label, at=at)]
         if wanted.letter in "wa":
-            lines += await _made_of(connection, wanted)
-        lines += [f"  {WITHHELD}"] if row["withheld"] else []
-        lines += ["  shared: it may be used in all places of this platform's workspace where we talk"] if row["shareable"] else []
-        lines += [f"  change {change.id}, {when(change.at, zone)}: {change.actor}, {change.action}" for change in changes]
+            lines += await _made_of(asking, connection, wanted)
+        lines += [f"  {asking.say('view.withheld')}"] if row["withheld"] else []
+        lines += [f"  {asking.say('view.shared')}"] if row["shareable"] else []
+        lines += [f"  {_change(asking, change, zone)}" for change in changes]
     if asking.about_another:
         return Answer("\n".join(lines))
     shared = (
-        Button("Do not share", f"/memory unshare {wanted}") if row["shareable"] else Button("Share", f"/memory share {wanted}")
+        Button(asking.say("button.unshare"), f"/memory unshare {wanted}")
+        if row["shareable"]
+        else Button(asking.say("button.share"), f"/memory share {wanted}")
     )
-    correct = [Button("Correct", f"/memory correct {wanted}", ask="new text")] if wanted.letter in "wa" else []
-    return Answer("\n".join(lines), (*correct, shared, Button("Forget", f"/memory forget {wanted}", "danger")))
+    correct = (
+        [Button(asking.say("button.correct"), f"/memory correct {wanted}", ask=asking.say("ask.text"))]
+        if wanted.letter in "wa"
+        else []
+    )
+    return Answer("\n".join(lines), (*correct, shared, Button(asking.say("button.forget"), f"/memory forget {wanted}", "danger")))
 
 
 def not_there(wanted: Thing) -> CommandRefused:
     """The number names nothing that may be seen here."""
-    return CommandRefused(f"There is no {wanted} here. /memory view and /memory search show the numbers.")
+    return CommandRefused("view.not_there", thing=wanted)
 
 
 _CONTENT = {"message": "content", "working_context": "content", "passage": "content", "timer": "purpose"}
@@ -116,7 +122,7 @@ async def row_of(connection: Connection, wanted: Thing) -> dict[str, Any] | None
     return await cursor.fetchone()
 
 
-async def _made_of(connection: Connection, wanted: Thing) -> list[str]:
+async def _made_of(asking: Asking, connection: Connection, wanted: Thing) -> list[str]:
     column = "entry_id" if wanted.letter == "w" else "passage_id"
     rows = await _rows(
         connection,
@@ -125,7 +131,13 @@ async def _made_of(connection: Connection, wanted: Thing) -> list[str]:
         (wanted.number,),
     )
     return [
-        f"  made of m{row['id']}, {'I' if row['role'] == 'assistant' else 'you'}: {brief(row['content'], 120)}" for row in rows
+        "  "
+        + asking.say(
+            "view.made_of_assistant" if row["role"] == "assistant" else "view.made_of_user",
+            number=row["id"],
+            text=brief(row["content"], 120),
+        )
+        for row in rows
     ]
 
 
@@ -134,9 +146,9 @@ async def search(asking: Asking) -> Answer:
     verdict = asking.allowed("search")
     words, page = paged(asking.argument)
     if not words:
-        return Answer("Say what to look for: /memory search WORDS (and `page 2` at the end for more).")
+        return Answer(asking.say("search.usage"))
     if asking.agent is None:
-        return Answer(NOBODY)
+        return Answer(asking.say(NOBODY))
     zone = await asking.zone()
     vector = await asking.parts.vector(words)
     query = Query(words, page=page, page_size=PAGE)
@@ -146,20 +158,22 @@ async def search(asking: Asking) -> Answer:
         lines = []
         for heading, account in await accounts.parts(connection, asking, everything=verdict.everything):
             found = [
-                *_found("Archival storage", await accounts.only(connection, "passages", stored, account), "a", zone),
-                *_found("Messages", await accounts.only(connection, "messages", said, account), "m", zone),
+                *_found(asking, "search.passages", await accounts.only(connection, "passages", stored, account), "a", zone),
+                *_found(asking, "search.messages", await accounts.only(connection, "messages", said, account), "m", zone),
             ]
             lines += [*heading, *found] if found else []
     if not lines:
-        return Answer("Nothing found." if page == 1 else f"Nothing on page {page}.")
-    return Answer("\n".join(lines), turning(page, max(stored.pages, said.pages), f"/memory search {words}"))
+        return Answer(asking.say("search.nothing") if page == 1 else asking.say("search.no_page", number=page))
+    return Answer("\n".join(lines), turning(asking, page, max(stored.pages, said.pages), f"/memory search {words}"))
 
 
-def _found(name: str, page: Page, letter: str, zone: tzinfo) -> list[str]:
-    lines = [f"{name}. {page.headline}"] if page.hits else []
+def _found(asking: Asking, name: str, page: Page, letter: str, zone: tzinfo) -> list[str]:
+    shown = {"shown": len(page.hits), "all": page.total, "page": page.page, "pages": page.pages}
+    lines = [asking.say(name, **shown)] if page.hits else []
     for hit in page.hits:
-        speaker = "" if letter == "a" else "I: " if hit.role == "assistant" else f"{hit.author or 'you'}: "
-        lines.append(f"  {letter}{hit.id}  {when(hit.at, zone)}  {speaker}{brief(hit.content, 130)}")
+        own = asking.say("who.agent" if hit.role == "assistant" else "who.person")
+        speaker = "" if letter == "a" else f"{(hit.role != 'assistant' and hit.author) or own}: "
+        lines.append(f"  {letter}{hit.id}  {asking.when(hit.at, zone)}  {speaker}{brief(hit.content, 130)}")
     return lines
 
 
@@ -167,31 +181,37 @@ async def changes(asking: Asking) -> Answer:
     """What was changed in memory, by whom and when, newest first, with the numbers that /memory undo takes."""
     verdict = asking.allowed("view")
     if asking.agent is None:
-        return Answer(NOBODY)
+        return Answer(asking.say(NOBODY))
     zone, (_, page) = await asking.zone(), paged(asking.argument)
     async with asking.open(verdict) as connection:
         rows = await undo.history(connection)
         lines = []
         for heading, account in await accounts.parts(connection, asking, everything=verdict.everything):
             here = await accounts.of(connection, "memory_log", [row.id for row in rows], account)
-            shown = [_changed(row, zone) for row in rows if row.id in here]
+            shown = [_changed(asking, row, zone) for row in rows if row.id in here]
             lines += [*heading, *shown] if shown else []
     if not lines:
-        return Answer("Nothing was changed yet.")
-    return page_of(["Changes, the newest first; /memory undo NUMBER takes one back", *lines], page, "/memory changes")
+        return Answer(asking.say("changes.none"))
+    return page_of(asking, [asking.say("changes.heading"), *lines], page, "/memory changes")
 
 
-def _changed(row: undo.Change, zone: tzinfo) -> str:
+def _changed(asking: Asking, row: undo.Change, zone: tzinfo) -> str:
+    undone = f" ({asking.say('changes.undone')})" if row.undone else ""
     return (
-        f"  {row.id}  {when(row.at, zone)}  {'I' if row.actor == 'agent' else 'you' if row.actor == 'person' else row.actor}: {row.action}"
-        f" {LETTERS[row.target]}{row.target_id}{' (undone)' if row.undone else ''}  {brief(row.after or row.before or '', 100)}"
+        f"  {row.id}  {asking.when(row.at, zone)}  {asking.say(f'who.{row.actor}')}: {row.action}"
+        f" {LETTERS[row.target]}{row.target_id}{undone}  {brief(row.after or row.before or '', 100)}"
     )
 
 
-def _origin(row: dict[str, Any], zone: tzinfo) -> str:
-    place = place_label(row["place_kind"], row["place_name"])
+def _change(asking: Asking, change: undo.Change, zone: tzinfo) -> str:
+    who, at = asking.say(f"who.{change.actor}"), asking.when(change.at, zone)
+    return asking.say("changes.one", number=change.id, at=at, who=who, action=change.action)
+
+
+def _origin(asking: Asking, row: dict[str, Any], zone: tzinfo) -> str:
+    place = asking.label(row["place_kind"], row["place_name"])
     sources: Sequence[int] = row["sources"] or ()
-    parts = [when(row["at"], zone), place, *([", ".join(f"m{source}" for source in sources)] if sources else [])]
+    parts = [asking.when(row["at"], zone), place, *([", ".join(f"m{source}" for source in sources)] if sources else [])]
     return f"({'; '.join(parts)})"
 
 
@@ -205,7 +225,7 @@ _SOURCES = """(SELECT array_agg(s.message_id ORDER BY s.message_id DESC) FROM
   (SELECT message_id FROM sources WHERE {} = x.id AND role = 'trigger' ORDER BY message_id DESC LIMIT 3) s) AS sources"""
 
 
-async def _working_context(connection: Connection, zone: tzinfo, account: Account) -> list[str]:
+async def _working_context(asking: Asking, connection: Connection, zone: tzinfo, account: Account) -> list[str]:
     rows = await _rows(
         connection,
         f"""SELECT x.id, x.section, x.content, x.withheld, x.updated_at AS at, p.kind AS place_kind, p.name AS place_name,
@@ -214,18 +234,18 @@ async def _working_context(connection: Connection, zone: tzinfo, account: Accoun
             ORDER BY array_position(%(sections)s::text[], x.section), x.id""",  # noqa: S608
         {**account.named(), "sections": list(SECTIONS)},
     )
-    lines = ["Working context (always in view)"]
+    lines = [asking.say("view.entries")]
     section = ""
     for row in rows:
         if row["section"] != section:
             section = row["section"]
-            lines.append(f"  {section}")
-        lines.append(f"    w{row['id']}  {brief(row['content'])}  {_origin(row, zone)}")
-        lines += [f"      {WITHHELD}"] if row["withheld"] else []
-    return lines if rows else ["Working context: nothing yet."]
+            lines.append(f"  {asking.say(f'section.{section}')}")
+        lines.append(f"    w{row['id']}  {brief(row['content'])}  {_origin(asking, row, zone)}")
+        lines += [f"      {asking.say('view.withheld')}"] if row["withheld"] else []
+    return lines if rows else [asking.say("view.no_entries")]
 
 
-async def _passages(connection: Connection, zone: tzinfo, account: Account) -> list[str]:
+async def _passages(asking: Asking, connection: Connection, zone: tzinfo, account: Account) -> list[str]:
     rows = await _rows(
         connection,
         f"""SELECT x.id, x.content, x.tags, x.created_at AS at, p.kind AS place_kind, p.name AS place_name,
@@ -235,59 +255,63 @@ async def _passages(connection: Connection, zone: tzinfo, account: Account) -> l
     )
     if not rows:
         return []
-    lines = [f"Archival storage (the newest {len(rows)}; /memory search finds the rest)"]
+    lines = [asking.say("view.passages", number=len(rows))]
     for row in rows:
         tags = f" [{', '.join(row['tags'])}]" if row["tags"] else ""
-        lines.append(f"    a{row['id']}  {brief(row['content'])}{tags}  {_origin(row, zone)}")
+        lines.append(f"    a{row['id']}  {brief(row['content'])}{tags}  {_origin(asking, row, zone)}")
     return lines
 
 
-async def _summaries(connection: Connection, account: Account) -> list[str]:
+async def _summaries(asking: Asking, connection: Connection, account: Account) -> list[str]:
     rows = await _rows(
         connection,
         f"""SELECT c.summary, p.kind, p.name FROM conversations c JOIN places p ON p.id = c.place_id
             WHERE c.summary <> '' AND {IN_ACCOUNT} ORDER BY c.id""",  # noqa: S608
         account.named(),
     )
-    return [f"Summary ({place_label(row['kind'], row['name'])}): {brief(row['summary'], WHOLE)}" for row in rows]
+    return [
+        asking.say("view.summary", place=asking.label(row["kind"], row["name"]), text=brief(row["summary"], WHOLE))
+        for row in rows
+    ]
 
 
-async def _timers(connection: Connection, zone: tzinfo, account: Account) -> list[str]:
+async def _timers(asking: Asking, connection: Connection, zone: tzinfo, account: Account) -> list[str]:
     rows = await _rows(
         connection,
-        f"""SELECT x.id, x.kind, x.purpose, x.due_at, x.every FROM timers x JOIN places p ON p.id = x.place_id
+        f"""SELECT x.id, x.kind, x.purpose, x.due_at, x.wall_time, x.every FROM timers x JOIN places p ON p.id = x.place_id
             WHERE x.due_at IS NOT NULL AND {IN_ACCOUNT} ORDER BY x.due_at""",  # noqa: S608 - names of ours
         account.named(),
     )
     if not rows:
         return []
-    lines = ["Timers"]
+    lines = [asking.say("view.timers")]
     for row in rows:
-        again = f", every {row['every']}" if row["every"] else ""
-        whose = {"follow_up": " (my own idea)", "schedule": " (set by the operator)"}.get(row["kind"], "")
-        lines.append(f"    t{row['id']}  {when(row['due_at'], zone)}{again}  {brief(row['purpose'])}{whose}")
+        what = asking.say("view.opener") if row["kind"] == "opener" else brief(row["purpose"])
+        whose = f" ({asking.say('view.' + row['kind'])})" if row["kind"] in ("follow_up", "schedule") else ""
+        again = f", {repeats(row['every'], row['wall_time'], asking.locale)}" if row["every"] else ""
+        lines.append(f"    t{row['id']}  {asking.when(row['due_at'], zone)}{again}  {what}{whose}")
     return lines
 
 
-async def _asked(connection: Connection, zone: tzinfo) -> list[str]:
+async def _asked(asking: Asking, connection: Connection, zone: tzinfo) -> list[str]:
     rows = await _rows(connection, "SELECT content, kind, until FROM memory_requests ORDER BY id")
-    return (["Not kept yet: waiting for your yes or no"] if rows else []) + [
-        f"    {brief(row['content'])}  ({row['kind']}; until {when(row['until'], zone)})" for row in rows
+    return ([asking.say("view.asked")] if rows else []) + [
+        f"    {brief(row['content'])}  ({asking.say('view.until', at=asking.when(row['until'], zone))})" for row in rows
     ]
 
 
-async def _acts_of_others(connection: Connection, zone: tzinfo) -> list[str]:
+async def _acts_of_others(asking: Asking, connection: Connection, zone: tzinfo) -> list[str]:
     rows = await _rows(
         connection,
         "SELECT at, actor, action FROM memory_log WHERE actor IN ('operator', 'admin') ORDER BY id DESC LIMIT %s",
         (SHOWN,),
     )
-    return (["Acts of operators and admins"] if rows else []) + [
-        f"    {when(row['at'], zone)}  {row['actor']}: {row['action']}" for row in rows
+    return ([asking.say("view.acts")] if rows else []) + [
+        f"    {asking.when(row['at'], zone)}  {asking.say('who.' + row['actor'])}: {row['action']}" for row in rows
     ]
 
 
-async def _totals(connection: Connection, zone: tzinfo) -> str:
+async def _totals(asking: Asking, connection: Connection, zone: tzinfo) -> str:
     row = (
         await _rows(
             connection,
@@ -296,10 +320,13 @@ async def _totals(connection: Connection, zone: tzinfo) -> str:
                  (SELECT count(*) FROM passages) AS passages, (SELECT count(*) FROM documents) AS documents""",
         )
     )[0]
-    since = f" since {when(row['since'], zone)}" if row["since"] else ""
-    documents = f", {counted(row['documents'], 'document')}" if row["documents"] else ""
-    messages, passages = counted(row["messages"], "message"), counted(row["passages"], "note")
-    return f"Everything we said: {messages}{since}. Kept apart: {passages}{documents}."
+    kept = [asking.counted("note", row["passages"]), *asking.counts({"document": row["documents"]})]
+    said = {"messages": asking.counted("message", row["messages"]), "kept": ", ".join(kept)}
+    return (
+        asking.say("view.totals_since", since=asking.when(row["since"], zone), **said)
+        if row["since"]
+        else asking.say("view.totals", **said)
+    )
 
 
 async def note_act(connection: Connection, action: str, asking_role: str, agent: int, at: datetime, workspace: str = "") -> None:

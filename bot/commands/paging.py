@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from adapters.base import LONGEST_LINE, Answer, Button
+from bot.commands.context import Asking
 
 PAGE = 1800
 """Characters of a page; Discord's messages hold 2,000."""
@@ -22,7 +23,7 @@ def pages(lines: Sequence[str], longest: int = PAGE) -> list[list[str]]:
     for line in lines:
         line = line[:longest]
         if made[-1] and sum(len(each) + 1 for each in made[-1]) + len(line) > longest:
-            again = f"{heading[:200]} (continued)"
+            again = f"{heading[:200]} …"
             made.append([again] if line.startswith(" ") and heading else [])
         made[-1].append(line)
         if not line.startswith(" "):
@@ -30,22 +31,22 @@ def pages(lines: Sequence[str], longest: int = PAGE) -> list[list[str]]:
     return made
 
 
-def page_of(lines: Sequence[str], number: int, line: str, extra: Sequence[Button] = ()) -> Answer:
+def page_of(asking: Asking, lines: Sequence[str], number: int, line: str, extra: Sequence[Button] = ()) -> Answer:
     """One page of an answer. `line` is the command that shows it, to which `page 2` is appended; `extra` follows Back and More."""
     every = pages(lines)
     number = min(number, len(every))
     text = "\n".join(every[number - 1])
     if len(every) > 1:
-        text += f"\nPage {number} of {len(every)}."
-    return Answer(text, (*turning(number, len(every), line), *extra))
+        text += "\n" + asking.say("paging.page", number=number, pages=len(every))
+    return Answer(text, (*turning(asking, number, len(every), line), *extra))
 
 
-def turning(number: int, total: int, line: str) -> tuple[Button, ...]:
+def turning(asking: Asking, number: int, total: int, line: str) -> tuple[Button, ...]:
     """The buttons to the page before and to the next one, where there are such and their line is not too long for one."""
     if len(line) > LONGEST_LINE - len(" page 1234"):
         return ()
-    back = [Button("Back", f"{line} page {number - 1}")] if number > 1 else []
-    return (*back, *([Button("More", f"{line} page {number + 1}")] if number < total else []))
+    back = [Button(asking.say("button.back"), f"{line} page {number - 1}")] if number > 1 else []
+    return (*back, *([Button(asking.say("button.more"), f"{line} page {number + 1}")] if number < total else []))
 
 
 def spelled(answer: Answer) -> Answer:

@@ -1,20 +1,11 @@
 """/memory pause and resume. What is said meanwhile serves the running conversation alone and is deleted on resume, or after a day;
 the database does that when the flag changes."""
 
-from adapters.base import Answer, Button
+from adapters.base import Answer
 from bot.commands.changing import changed, lock
 from bot.commands.context import Asking, CommandRefused, ask
 from memory import log
 from memory.db import value
-
-PAUSED = (
-    "Paused. I still answer, but I keep nothing new: what you write now serves this conversation only and is deleted when you resume, or "
-    "after a day. I will not write first. What I remember already stays; /memory view shows it."
-)
-RESUMED = "I remember again from now on. What was said during the pause is deleted."
-HELD = (
-    "An operator has paused my memory of you; only they can end that. Your rights to see, export and erase it stay as they are."
-)
 
 
 async def pause(asking: Asking) -> Answer:
@@ -23,16 +14,16 @@ async def pause(asking: Asking) -> Answer:
     if asking.agent is None:
         asking = await met(asking)
     if not await _set(asking, paused=True, action="/memory pause"):
-        raise CommandRefused("I am paused already. /memory resume ends it.")
-    return Answer(PAUSED, (Button("Resume", "/memory resume", "good"),))
+        raise CommandRefused("pausing.already")
+    return Answer(asking.say("pausing.paused"), (asking.pause_or_resume(paused=True),))
 
 
 async def resume(asking: Asking) -> Answer:
     """Remember again."""
     asking.allowed("pause")
     if not await _set(asking, paused=False, action="/memory resume"):
-        raise CommandRefused("I am not paused.")
-    return Answer(RESUMED)
+        raise CommandRefused("pausing.not_paused")
+    return Answer(asking.say("pausing.resumed"))
 
 
 async def _set(asking: Asking, *, paused: bool, action: str) -> bool:
@@ -43,7 +34,7 @@ async def _set(asking: Asking, *, paused: bool, action: str) -> bool:
         if await value(connection, "SELECT paused FROM agents") == paused:
             return False
         if await value(connection, "SELECT held FROM agents"):
-            raise CommandRefused(HELD)
+            raise CommandRefused("pausing.held")
         await connection.execute("UPDATE agents SET paused = %s", (paused,))
         await log.record(
             connection,

@@ -7,17 +7,14 @@ right to see and to erase them, and get no agent by asking.
 from __future__ import annotations
 
 from adapters.base import Answer, Button, Person
-from bot.commands.context import NOBODY, Asking, CommandRefused, Parts, counted
+from bot.commands.context import NOBODY, Asking, CommandRefused, Parts
 from bot.commands.paging import page_of
 from memory import bystanders
 from memory.people import find_agent
-from memory.places import place_label
-from memory.things import brief, when
+from memory.things import brief
 
 SHORT = 300
 """Characters shown of one quote."""
-STRANGER = "I have no memory of you of my own."
-PRIVATELY = "Ask me in a direct message to read them."
 
 
 async def view(asking: Asking, page: int) -> Answer:
@@ -26,26 +23,26 @@ async def view(asking: Asking, page: int) -> Answer:
     authors = await _authors(asking)
     total = await bystanders.total(asking.parts.db, authors, asking.agent)
     if not total.any:
-        return Answer(f"Nothing of {authors[0]} is kept." if asking.about_another else _nothing(asking))
-    head = [*([STRANGER] if asking.agent is None and not asking.about_another else []), _said(asking, total)]
-    erase = (Button("Erase them", "/memory forget quotes", "danger"),)
+        return Answer(asking.say("erasing.nothing_of", name=authors[0]) if asking.about_another else _nothing(asking))
+    head = [*([asking.say("quoted.stranger")] if asking.agent is None and not asking.about_another else []), _said(asking, total)]
+    erase = (Button(asking.say("button.erase_them"), "/memory forget quotes", "danger"),)
     if not asking.own_direct:
-        return Answer(" ".join([*head, PRIVATELY]), erase)
+        return Answer(" ".join([*head, asking.say("quoted.privately")]), erase)
     zone = await asking.zone()
     lines = [
-        f"  {when(row.at, zone)}, {'brought along by somebody' if row.kind == 'direct' else place_label(row.kind, row.name)}: "
+        f"  {asking.when(row.at, zone)}, {asking.say('quoted.brought_along') if row.kind == 'direct' else asking.label(row.kind, row.name)}: "
         f"{brief(row.content, SHORT)}"
         for row in await bystanders.quotes(asking.parts.db, authors, asking.agent)
     ]
     if asking.about_another:
-        return page_of([*head, *lines], page, f"/admin memory view {asking.person.author_id}")
-    return page_of([*head, *lines], page, "/memory view quotes", erase)
+        return page_of(asking, [*head, *lines], page, f"/admin memory view {asking.person.author_id}")
+    return page_of(asking, [*head, *lines], page, "/memory view quotes", erase)
 
 
 async def line(asking: Asking) -> list[str]:
     """One line for who looks at their memory; none where nobody quotes them."""
     total = await bystanders.total(asking.parts.db, await _authors(asking), asking.agent)
-    return [f"{_said(asking, total)} /memory view quotes shows them, /memory forget quotes erases them."] if total.any else []
+    return [f"{_said(asking, total)} {asking.say('quoted.ways')}"] if total.any else []
 
 
 async def forget(asking: Asking, *, sure: bool) -> Answer:
@@ -57,34 +54,26 @@ async def forget(asking: Asking, *, sure: bool) -> Answer:
         return Answer(_nothing(asking))
     if not sure:
         return Answer(
-            f"{_said(asking, total)} This erases them there, with what was noted of them. It cannot be undone. To go ahead: "
-            "/memory forget quotes yes",
-            (Button("Erase them", "/memory forget quotes yes", "danger"),),
+            f"{_said(asking, total)} {asking.say('quoted.sure')}",
+            (Button(asking.say("button.erase_them"), "/memory forget quotes yes", "danger"),),
         )
     erased = await bystanders.erase(
         parts.db, parts.cache, authors, asking.agent, actor=verdict.role, key=parts.erasure_key, now=parts.now()
     )
     if erased.left.any:
-        raise CommandRefused("The erasure is incomplete. Tell the operator, and ask again.")
-    again = (
-        ""
-        if asking.agent is not None
-        else " What is said in channels is not quoted for a week; blocking or pausing lasts longer."
-    )
-    return Answer(
-        f"Erased: {counted(erased.removed, 'row')} in other people's memory. I looked again and found nothing left.{again}"
-    )
+        raise CommandRefused("quoted.incomplete")
+    said = asking.say("quoted.erased", rows=asking.counted("row", erased.removed))
+    return Answer(said if asking.agent is not None else f"{said} {asking.say('quoted.for_a_week')}")
 
 
 def _nothing(asking: Asking) -> str:
-    return NOBODY if asking.agent is None else "None of your words stand in other people's memory."
+    return asking.say(NOBODY if asking.agent is None else "quoted.none")
 
 
 def _said(asking: Asking, total: bystanders.Total) -> str:
-    whose = "their" if asking.about_another else "your"
-    noted = f", and {counted(total.noted, 'note')} made of them" if total.noted else ""
-    waiting = f", and {counted(total.waiting, 'quote')} in a message that waits" if total.waiting else ""
-    return f"In other people's memory: {counted(total.quotes, 'quote')} of {whose} words{noted}{waiting}."
+    quotes = asking.counted("quote_of_theirs" if asking.about_another else "quote_of_yours", total.quotes)
+    also = asking.counts({"note_of_them": total.noted, "waiting_quote": total.waiting})
+    return asking.say("quoted.said", quotes=", ".join([quotes, *also]))
 
 
 async def _authors(asking: Asking) -> list[str]:

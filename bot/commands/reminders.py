@@ -19,9 +19,6 @@ from memory.recurrence import FARTHEST, following
 from memory.things import thing
 from memory.zones import zone_named
 
-WHICH = "Name it by its number, such as t3; /reminders lists them."
-MOVE = "Say when: /reminders move t3 tomorrow at 9, or in 20 minutes."
-NO_ZONE = "For a time on the clock I need your time zone first: /settings timezone Europe/Berlin."
 LONGEST = 7 * 24 * 60
 """Minutes for which a reminder can be put off."""
 
@@ -30,7 +27,7 @@ async def reminders(asking: Asking) -> Answer:
     """What waits, in order, each with its number and a button that cancels it."""
     verdict = asking.allowed("reminders")
     if asking.agent is None:
-        return Answer("No reminder is set.")
+        return Answer(asking.say("reminders.none"))
     zone, locale = await _person(asking)
     async with asking.open(verdict) as connection:
         cursor = await connection.execute(
@@ -39,7 +36,7 @@ async def reminders(asking: Asking) -> Answer:
         )
         timers = [Set(**row) for row in await cursor.fetchall()]
     if not timers:
-        return Answer("No reminder is set.")
+        return Answer(asking.say("reminders.none"))
     lines = [f"t{each.id}  {line(each, asking.parts.now(), zone, locale)}" for each in timers]
     return Answer("\n".join(lines), tuple(cancelling(timers, locale)))
 
@@ -48,16 +45,16 @@ async def cancel(asking: Asking) -> Answer:
     """Let one come no more."""
     async with _one(asking) as (connection, row, _):
         if row["due_at"] is None:
-            raise CommandRefused("It is over or cancelled already.")
+            raise CommandRefused("reminders.over")
         await rescheduling.end(connection, row, "cancel", asking.parts.now())
-    return Answer(f"Cancelled: {row['purpose']}.")
+    return Answer(asking.say("reminders.cancelled", purpose=row["purpose"]))
 
 
 async def stop(asking: Asking) -> Answer:
     """Not again: as /reminders cancel, and no fault where it is over."""
     async with _one(asking) as (connection, row, _):
         await rescheduling.finish(connection, row, "stop", asking.parts.now())
-    return Answer(f"It does not come again: {row['purpose']}.")
+    return Answer(asking.say("reminders.not_again", purpose=row["purpose"]))
 
 
 async def done(asking: Asking) -> Answer:
@@ -65,9 +62,9 @@ async def done(asking: Asking) -> Answer:
     async with _one(asking) as (connection, row, _):
         await rescheduling.finish(connection, row, "done", asking.parts.now())
     if row["every"] is None or row["due_at"] is None:
-        return Answer(f"Done: {row['purpose']}.")
+        return Answer(asking.say("reminders.done", purpose=row["purpose"]))
     zone, locale = await _person(asking)
-    return Answer(f"Done. {is_set(_set(row), asking.parts.now(), zone, locale)}")
+    return Answer(asking.say("reminders.done_goes_on", next=is_set(_set(row), asking.parts.now(), zone, locale)))
 
 
 async def snooze(asking: Asking) -> Answer:
@@ -79,7 +76,7 @@ async def snooze(asking: Asking) -> Answer:
         if span is not None and span.span is not None:
             minutes = max(1, round(span.span.total_seconds() / 60))
         if not 0 < minutes <= LONGEST:
-            raise CommandRefused("Say for how many minutes, at most a week: /reminders snooze t3 10.")
+            raise CommandRefused("reminders.minutes")
         timer = await rescheduling.snooze(connection, row, minutes, asking.parts.now())
     return Answer(is_set(timer, asking.parts.now(), zone, locale), tuple(cancelling([timer], locale)))
 
@@ -91,13 +88,13 @@ async def move(asking: Asking) -> Answer:
     async with _one(asking) as (connection, row, rest):
         when = when_in(rest, now.astimezone(tz or UTC).replace(tzinfo=None), locale)
         if when is None:
-            raise CommandRefused(MOVE)
+            raise CommandRefused("reminders.move")
         if when.span is None and tz is None:
-            raise CommandRefused(NO_ZONE)
+            raise CommandRefused("reminders.no_zone")
         wall = when.wall or (now + (when.span or timedelta())).astimezone(tz or UTC).replace(tzinfo=None)
         due = _due(wall, zone, when.every or row["every"] or "", now)
         if due is None:
-            raise CommandRefused("The time must lie ahead, at most five years. " + MOVE)
+            raise CommandRefused("reminders.past")
         timer = await rescheduling.move(connection, row, wall, due, when.every, zone, now)
     return Answer(is_set(timer, now, zone, locale), tuple(cancelling([timer], locale)))
 
@@ -118,12 +115,12 @@ async def _one(asking: Asking) -> AsyncIterator[tuple[Connection, dict[str, Any]
     word, _, rest = asking.argument.strip().partition(" ")
     named = thing(word)
     if named is None or named.letter != "t":
-        raise CommandRefused(WHICH)
+        raise CommandRefused("reminders.which")
     async with asking.open(verdict) as connection:
         await lock(connection)
         row = await rescheduling.found(connection, named.number)
         if row is None:
-            raise CommandRefused(f"There is no reminder {named} here. {WHICH}")
+            raise CommandRefused("reminders.not_there", thing=named)
         yield connection, row, rest.strip()
         await changed(connection)
     if asking.agent is not None:
@@ -133,10 +130,10 @@ async def _one(asking: Asking) -> AsyncIterator[tuple[Connection, dict[str, Any]
 async def _person(asking: Asking) -> tuple[str, str]:
     """The time zone (empty: unknown) and the locale of whose reminders these are."""
     if asking.agent is None:
-        return "", ""
+        return "", asking.locale
     async with asking.parts.db.agent(asking.agent) as connection:
         zone = await value(connection, "SELECT coalesce(timezone, '') FROM agents")
-        return zone, await value(connection, "SELECT coalesce(locale, '') FROM agents")
+        return zone, asking.locale
 
 
 def _set(row: dict[str, Any]) -> Set:

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from datetime import datetime, time
+from datetime import time
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -13,13 +13,6 @@ from memory import log
 from memory.agent_state import zone_of
 from memory.db import Connection
 
-USAGE = (
-    "To change something: /settings timezone Europe/Berlin, /settings quiet 22:00-08:00 (or off, or default), /settings openers on (or off), "
-    "/settings cross on (or off)."
-)
-ZONE = "I don't know the time zone {}.{} Name a large city near you, such as /settings timezone Europe/Berlin."
-NAMELESS = "Which time zone? Name a large city near you, such as /settings timezone Europe/Berlin."
-QUIET = "Write the hours as 22:00-08:00, or off for none, or default for the usual ones: /settings quiet 22:00-08:00."
 ON, OFF = frozenset({"on", "yes"}), frozenset({"off", "no"})
 
 
@@ -27,7 +20,7 @@ async def settings(asking: Asking) -> Answer:
     """Show them, or change one."""
     asking.allowed("settings")
     if asking.agent is None:
-        return Answer(NOBODY)
+        return Answer(asking.say(NOBODY))
     word, _, rest = asking.argument.strip().partition(" ")
     word, rest = word.casefold(), rest.strip()
     if not word:
@@ -42,7 +35,7 @@ async def settings(asking: Asking) -> Answer:
         return await _speaking(asking, "UPDATE speaking SET openers = %s, decided_at = %s", (openers, asking.parts.now()))
     if word == "cross" and rest.casefold() in ON | OFF:
         return await _cross(asking, on=rest.casefold() in ON)
-    return Answer(USAGE)
+    return Answer(asking.say("settings.usage"))
 
 
 def zone_called(name: str) -> str:
@@ -55,8 +48,10 @@ def zone_called(name: str) -> str:
     cities = sorted(each for each in known if each.rpartition("/")[2].casefold() == wanted)
     near = cities or difflib.get_close_matches(wanted, by_name, 1)
     if not wanted:
-        raise CommandRefused(NAMELESS)
-    raise CommandRefused(ZONE.format(name[:40], f" Did you mean {by_name.get(near[0], near[0])}?" if near else ""))
+        raise CommandRefused("settings.which_zone")
+    if near:
+        raise CommandRefused("settings.zone_meant", name=name[:40], near=by_name.get(near[0], near[0]))
+    raise CommandRefused("settings.no_zone", name=name[:40])
 
 
 def hours(text: str) -> tuple[time | None, time | None]:
@@ -70,9 +65,9 @@ def hours(text: str) -> tuple[time | None, time | None]:
     try:
         start, end = time(int(found[1]), int(found[2] or 0)), time(int(found[3]), int(found[4] or 0))  # type: ignore[index]
     except (TypeError, ValueError):
-        raise CommandRefused(QUIET) from None
+        raise CommandRefused("settings.hours") from None
     if start == end:
-        raise CommandRefused("Those hours begin and end at the same time. " + QUIET)
+        raise CommandRefused("settings.same_hours")
     return start, end
 
 
@@ -100,9 +95,9 @@ async def _cross(asking: Asking, *, on: bool) -> Answer:
     async with asking.parts.db.agent(agent, place) as connection:
         accounts = await (await connection.execute("SELECT platform, realm FROM identities")).fetchall()
         if len(accounts) < 2:
-            raise CommandRefused("You have no other account linked. /link begins that, in a direct message.")
+            raise CommandRefused("settings.not_linked")
         if not asking.own_direct:
-            raise CommandRefused("Ask for that in a direct message to me.")
+            raise CommandRefused("command.in_direct")
         await lock(connection)
         await connection.execute("UPDATE agents SET cross_accounts = %s", (on,))
         await _logged(asking, connection)
@@ -136,40 +131,38 @@ async def _shown(asking: Asking) -> Answer:
         row = await cursor.fetchone()
     if row is None:
         raise CommandRefused(NOBODY)
-    usual = asking.parts.usual
+    on = row["openers"] == "yes"
+    zone, clock = row["zone"], f"{asking.parts.now().astimezone(zone_of(row['zone'])):%H:%M}"
     lines = [
-        f"timezone: {row['zone'] or 'not known, so UTC'}; it is {_clock(asking.parts.now(), row['zone'])} there",
-        f"quiet: {quiet_in_words(row['quiet_from'], row['quiet_to'], usual.get('quiet', ''))}",
-        f"openers: {'on' if row['openers'] == 'yes' else 'off'}, I {'may' if row['openers'] == 'yes' else 'do not'} write first"
-        + (f", at most {row['daily_cap']} times a day" if row["daily_cap"] is not None and row["openers"] == "yes" else "")
-        + (f" ({usual['openers']})" if row["openers"] == "yes" and usual.get("openers") else ""),
-        f"memory: {'paused' if row['paused'] else 'on'}",
+        asking.say("settings.zone", zone=zone, clock=clock) if zone else asking.say("settings.zone_unknown", clock=clock),
+        asking.say("settings.quiet", hours=_quiet(asking, row["quiet_from"], row["quiet_to"])),
+        _openers(asking, row["daily_cap"]) if on else asking.say("settings.openers_off"),
+        asking.say("settings.memory_paused" if row["paused"] else "settings.memory_on"),
     ]
     if row["accounts"] > 1:
-        lines.append(
-            f"cross: {'on, what one linked account knows may be used in direct messages of the other' if row['cross_accounts'] else 'off'}"
-        )
-    on = row["openers"] == "yes"
+        lines.append(asking.say("settings.cross_on" if row["cross_accounts"] else "settings.cross_off"))
     buttons = [
-        Button("Time zone", "/settings timezone", ask="time zone"),
-        Button("Quiet hours", "/settings quiet", ask="hours"),
-        Button("Do not write first", "/settings openers off")
+        Button(asking.say("button.zone"), "/settings timezone", ask=asking.say("ask.zone")),
+        Button(asking.say("button.quiet"), "/settings quiet", ask=asking.say("ask.hours")),
+        Button(asking.say("button.no_openers"), "/settings openers off")
         if on
-        else Button("You may write first", "/settings openers on", "good"),
-        Button("Resume", "/memory resume", "good") if row["paused"] else Button("Pause", "/memory pause"),
+        else Button(asking.say("button.openers"), "/settings openers on", "good"),
+        asking.pause_or_resume(paused=row["paused"]),
     ]
     if row["accounts"] > 1:
         other = "off" if row["cross_accounts"] else "on"
-        buttons.append(Button(f"Cross {other}", f"/settings cross {other}"))
+        buttons.append(Button(asking.say(f"button.cross_{other}"), f"/settings cross {other}"))
     return Answer("\n".join(lines), tuple(buttons))
 
 
-def _clock(now: datetime, zone: str) -> str:
-    return f"{now.astimezone(zone_of(zone)):%H:%M}"
+def _openers(asking: Asking, most: int | None) -> str:
+    if not asking.parts.openers:
+        return asking.say("settings.openers_switched_off")
+    return asking.say("settings.openers_on") if most is None else asking.say("settings.openers_capped", n=most)
 
 
-def quiet_in_words(start: time | None, end: time | None, usual: str) -> str:
+def _quiet(asking: Asking, start: time | None, end: time | None) -> str:
     """`22:00-08:00`, `none`, or the usual hours."""
     if start is None or end is None:
-        return f"the usual hours{f', {usual}' if usual else ''}"
-    return "none" if start == end else f"{start:%H:%M}-{end:%H:%M}"
+        return asking.say("settings.quiet_usual", hours=asking.parts.quiet)
+    return asking.say("settings.quiet_none") if start == end else f"{start:%H:%M}-{end:%H:%M}"

@@ -1,6 +1,6 @@
 """/status: how the bot is, in a few lines, without anything of other people."""
 
-from bot.commands.context import Asking, counted
+from bot.commands.context import Asking
 from bot.health import Service
 from bot.keeping.notice import where
 
@@ -8,32 +8,28 @@ from bot.keeping.notice import where
 async def whoami(asking: Asking) -> str:
     """Who the bot takes this person for, and what this place is to it."""
     asking.allowed("help")
-    kinds = {
-        "direct": "a direct message: all that is yours may be used here",
-        "private": "a private place: only what was said here, or in public places of this server, may be used",
-        "public": "a public place: only what was said in public places of this server may be used",
-    }
-    lines = [f"you: {asking.person.author_id} ({asking.person.name})", f"here: {kinds[asking.kind]}"]
-    lines.append("memory: you have an agent of your own" if asking.agent is not None else "memory: nothing is kept of you yet")
+    say = asking.say
+    lines = [say("whoami.you", account=asking.person.author_id, name=asking.person.name), say(f"whoami.here_{asking.kind}")]
+    lines.append(say("whoami.stranger" if asking.agent is None else "whoami.known"))
     if asking.agent is not None and asking.own_direct:
         async with asking.parts.db.agent(asking.agent) as connection:
             cursor = await connection.execute("SELECT platform, realm, user_id FROM identities ORDER BY created_at")
             accounts = [f"{row['platform']}:{row['realm']}:{row['user_id']}" for row in await cursor.fetchall()]
-        lines += [f"linked accounts: {', '.join(accounts)}"] if len(accounts) > 1 else []
-    lines.append(f"your words: answered by {where(asking.parts.hosts, asking.person.locale)}; kept where I run")
-    lines.append(f"who can read them: {_readers(asking)}")
-    return "\n".join([*lines, *(["operator: yes"] if asking.actor.operator and asking.actor.oversees else [])])
+        lines += [say("whoami.linked", accounts=", ".join(accounts))] if len(accounts) > 1 else []
+    lines.append(say("whoami.answered_by", host=where(asking.parts.hosts, asking.locale)))
+    lines.append(say("whoami.readers", readers=_readers(asking)))
+    return "\n".join([*lines, *([say("whoami.operator")] if asking.actor.operator and asking.actor.oversees else [])])
 
 
 def _readers(asking: Asking) -> str:
     """Who besides the person can read what is kept of what is said here."""
     parts, workspace = asking.parts, asking.where.workspace
-    readers = ["whoever runs me"]
+    readers = [asking.say("whoami.who_runs_me")]
     if workspace and parts.admins.get(workspace) and (not asking.own_direct or parts.admins_see_direct):
-        readers.append("this workspace's admins")
+        readers.append(asking.say("whoami.admins"))
     if asking.kind != "direct":
-        readers.append("the people here, what I answer")
-    return f"{', '.join(readers)} (/admin who)"
+        readers.append(asking.say("whoami.people_here"))
+    return ", ".join(readers)
 
 
 async def status(asking: Asking) -> str:
@@ -47,11 +43,12 @@ async def status(asking: Asking) -> str:
 
     database = await parts.health.check("database", ask_database, now)
     redis = await parts.health.check("redis", parts.cache.ping, now)
-    lines = [f"{name}: {text}" for name, text in (parts.about or {}).items()]
-    lines += [f"database: {_word(database)}", f"redis: {_word(redis)}" + ("" if redis.well else "; going on without it, slower")]
+    lines = _about(asking)
+    lines.append(asking.say("status.database", how=_word(asking, database)))
+    lines.append(asking.say("status.redis" if redis.well else "status.without_redis", how=_word(asking, redis)))
     model = parts.health.services.get("model")
     if model:
-        lines.append(f"model endpoint: {_word(model)} (last used {model.since:%H:%M} UTC)")
+        lines.append(asking.say("status.endpoint", how=_word(asking, model), at=f"{model.since:%H:%M}"))
     if asking.agent is not None:
         async with parts.db.agent(asking.agent, asking.place, everything=verdict.everything) as connection:
             row = await (
@@ -64,17 +61,28 @@ async def status(asking: Asking) -> str:
             ).fetchone()
         assert row is not None
         lines.append(
-            f"you: {counted(row['messages'], 'message')} remembered, {row['waiting']} waiting for an answer, "
-            f"{counted(row['unsent'], 'answer')} unsent"
+            asking.say(
+                "status.you",
+                messages=asking.counted("message", row["messages"]),
+                waiting=row["waiting"],
+                unsent=asking.counted("answer", row["unsent"]),
+            )
         )
         if row["dead"]:
-            lines.append(f"dead letters: {row['dead']} of your messages could not be answered; the operator can replay them")
+            lines.append(asking.say("status.dead", n=row["dead"]))
         if row["paused"]:
-            lines.append("paused: yes")
+            lines.append(asking.say("status.paused"))
     if asking.actor.operator:
         lines += [f"{reason}: {count}" for reason, count in parts.health.counts.items()]
     return "\n".join(lines)
 
 
-def _word(service: Service) -> str:
-    return "well" if service.well else f"away ({service.error})"
+def _about(asking: Asking) -> list[str]:
+    parts = asking.parts
+    model = "status.rehearsal" if parts.rehearsal else "status.model"
+    embedding = asking.say("status.embedding", name=parts.embedding) if parts.embedding else asking.say("status.no_embedding")
+    return [asking.say(model, name=parts.model), embedding] if parts.model else []
+
+
+def _word(asking: Asking, service: Service) -> str:
+    return asking.say("status.well") if service.well else asking.say("status.away", error=service.error)

@@ -7,12 +7,10 @@ fetched, and the part of the conversation that was in its prompt.
 from typing import Any
 
 from adapters.base import Answer
-from bot.commands.context import Asking, CommandRefused, counted
+from bot.commands.context import Asking, CommandRefused
 from bot.commands.paging import page_of, paged
 from memory.db import Connection
-from memory.things import brief, when
-
-NOTHING = "I have not answered anything here yet."
+from memory.things import brief
 
 
 async def why(asking: Asking) -> Answer:
@@ -30,7 +28,7 @@ async def why(asking: Asking) -> Answer:
             (place,),
         )
         if answer is None:
-            raise CommandRefused(NOTHING)
+            raise CommandRefused("why.nothing")
         turn, at = answer["turn_id"], answer["created_at"]
         asked = await _all(
             connection,
@@ -55,17 +53,21 @@ async def why(asking: Asking) -> Answer:
                WHERE place_id = %s AND kind IN ('message', 'quote') AND position >= %s AND position < %s AND turn_id IS DISTINCT FROM %s""",
             (place, answer["fifo_start"], answer["position"], turn),
         )
-    lines = [f"My last answer here ({when(at, zone)}): {brief(answer['content'], 120)}"]
-    lines += [f"  to m{row['id']}: {brief(row['content'], 120)}" for row in asked]
-    lines += ["Working context that was before my eyes" if entries else "The working context was empty."]
-    lines += [f"  w{row['id']}  {brief(row['content'], 150)}{' (changed since)' if row['changed'] else ''}" for row in entries]
-    lines += ["What I looked up for it" if found else "I looked nothing up."]
-    lines += [f"  {row['letter']}{row['id']}  {when(row['created_at'], zone)}  {brief(row['content'], 150)}" for row in found]
+    lines = [asking.say("why.answer", at=asking.when(at, zone), text=brief(answer["content"], 120))]
+    lines += ["  " + asking.say("why.to", number=row["id"], text=brief(row["content"], 120)) for row in asked]
+    lines += [asking.say("why.entries" if entries else "why.no_entries")]
+    changed = f" ({asking.say('why.changed')})"
+    lines += [f"  w{row['id']}  {brief(row['content'], 150)}{changed if row['changed'] else ''}" for row in entries]
+    lines += [asking.say("why.found" if found else "why.not_found")]
+    lines += [
+        f"  {row['letter']}{row['id']}  {asking.when(row['created_at'], zone)}  {brief(row['content'], 150)}" for row in found
+    ]
     if queue and queue["n"]:
-        lines.append(f"Of our conversation: {counted(queue['n'], 'message')} before it, m{queue['first']} to m{queue['last']}.")
+        messages = asking.counted("message", queue["n"])
+        lines.append(asking.say("why.queue", messages=messages, first=queue["first"], last=queue["last"]))
     if answer["summary"]:
-        lines.append("And the summary of what was said before that.")
-    return page_of(lines, page, "/memory why")
+        lines.append(asking.say("why.summary"))
+    return page_of(asking, lines, page, "/memory why")
 
 
 async def _all(connection: Connection, statement: str, parameters: Any) -> list[dict[str, Any]]:

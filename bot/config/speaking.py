@@ -53,13 +53,10 @@ class OpenersSection(ConfigSection):
     enabled: bool = False
     """Whether the bot may ever write first. People are asked once whether they want it; without their yes nothing is sent. Reminders
     that people ask for are sent either way. Nobody but the person can turn a no into a yes."""
-    ask: Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_only_the_rules)] = (
-        "One question. May I write to you first now and then, when I remember something that matters to you? Never between {quiet_from} and "
-        "{quiet_to} on your clock, and at most {times} a day. Please say yes or no; without a yes I stay quiet, and /settings changes it at "
-        "any time."
-    )
-    """What a person is asked, once, in their direct messages with the bot. The quiet hours and the daily cap that hold stand for
-    `{quiet_from}`, `{quiet_to}` and `{times}`; loosening those later asks again, and until then nothing is sent."""
+    ask: Annotated[str, Field(max_length=1000), AfterValidator(_only_the_rules)] = ""
+    """What a person is asked, once, in their direct messages with the bot. Empty: the bot's own question, in their language. The quiet
+    hours and the daily cap that hold stand for `{quiet_from}`, `{quiet_to}` and `{times}`; loosening those later asks again, and until
+    then nothing is sent."""
     ask_after: Annotated[int, Field(ge=1, le=1000)] = 2
     """After how many of their messages there they are asked."""
     quiet_from: Clock = time(21)

@@ -9,7 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from psycopg.types.json import Jsonb
+
 from adapters.base import Answer, Changed, Incoming, Newest, Person, PlaceOf
+from adapters.catalogue import in_every_language
 from bot.engine.loops import insist
 from memory.db import Database
 from memory.sanitise import clean
@@ -97,10 +100,13 @@ class Reception:
         [row] = await self._ask("SELECT taken_of(%s, %s, %s, %s, %s, %s) AS n", *_named(person), kind, since, channel)
         return int(row["n"])
 
-    async def tell_limit(self, person: Person, at: datetime) -> bool:
-        """True once a day and person."""
-        [row] = await self._ask("SELECT tell_today(%s, %s, %s, %s) AS tell", *_named(person), at.astimezone(UTC).date())
-        return bool(row["tell"])
+    async def tell_limit(self, person: Person, at: datetime) -> str:
+        """The line that says so, once a day and person; else empty."""
+        lines = Jsonb(in_every_language("platform.limit"))
+        [row] = await self._ask(
+            "SELECT tell_today(%s, %s, %s, %s, %s) AS line", *_named(person), at.astimezone(UTC).date(), lines
+        )
+        return row["line"] or ""
 
     async def wants_login(self, person: Person, at: datetime, flap: float) -> bool:
         """Whether a person's coming online is an event: none came within the last `flap` seconds."""

@@ -51,8 +51,8 @@ class CallContext:
     judged: Mapping[str, Judged] = field(default_factory=dict)
     asks: set[Asks] = field(default_factory=set)
     """What the bot itself is to ask below the reply that ends the turn."""
-    leave_question: str = ""
-    """The operator's question for leave to write first; empty: nobody is asked."""
+    may_ask: bool = False
+    """The person may be asked for leave to be written to first."""
     unfinished: bool = False
     """Set by a function whose result the model must act on, whatever it asked for."""
     timers: set[int] = field(default_factory=set)

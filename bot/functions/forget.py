@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from adapters.catalogue import say
 from bot.engine.turns import buttons_json
 from bot.functions.context import CallContext, Refused
 from bot.keeping import to_forget
@@ -18,11 +19,6 @@ LINE_STEP = -8
 """The list's place in the outbox among the lines that no turn's step reaches."""
 LONGEST = 80
 """Characters of the words to look for."""
-FIRST = "Nothing is forgotten yet: that is yours to say."
-LINE = (
-    f"{FIRST} This shows what would go, with a button to say yes: /memory forget search WORDS\n"
-    "All that I know of you: /memory forget everything"
-)
 
 
 async def forget(
@@ -41,7 +37,7 @@ async def forget(
     await context.connection.execute("SELECT enter(%s, %s)", (claim.agent, claim.place))
     if not found:
         raise Refused("Nothing that is kept has all these words. Give fewer or other ones; if nothing is found, say so.")
-    shown = to_forget.listing(found, wanted, context.state.tz, openly=not direct)
+    shown = to_forget.listing(found, wanted, context.state.tz, context.state.locale, openly=not direct)
     await context.connection.execute(
         """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, buttons, created_at)
            VALUES (%s, %s, %s, %s, %s, %s, 0, %s, %s, %s)
@@ -53,7 +49,7 @@ async def forget(
             claim.channel,
             claim.turn,
             LINE_STEP,
-            f"{FIRST} {shown.text}",
+            f"{say('forget.not_yet', context.state.locale)} {shown.text}",
             buttons_json(shown.buttons),
             context.now,
         ),

@@ -28,7 +28,7 @@ async def set_speaking_leave(
     leave = await value(context.connection, "SELECT openers FROM speaking WHERE agent_id = %s", (context.claim.agent,))
     if allowed and leave == "no":
         raise Refused("They said no once. Only they can change that, by /settings openers on; tell them so if they ask for it.")
-    if allowed and leave != "yes" and not context.leave_question:
+    if allowed and leave != "yes" and not context.may_ask:
         raise Refused("The operator has it switched off that you write first.")
     if not allowed and _said(context) is True:
         raise Refused("The person said the opposite.")

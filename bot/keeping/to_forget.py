@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
 from adapters.base import LONGEST_LINE, Answer, Button
+from adapters.catalogue import date_and_time, say
 from memory import archival_storage
 from memory.db import Connection
 from memory.forgetting import Gone
 from memory.search import MAX_PAGE_SIZE, Query, search_messages
-from memory.things import Thing, brief, when
+from memory.things import Thing, brief
 from memory.working_context import entries
 
 LISTED = 12
@@ -52,20 +53,25 @@ def as_shown(found: Sequence[Match], mark: str) -> list[Match] | None:
     return None
 
 
-def listing(found: Sequence[Match], words: Sequence[str], zone: tzinfo, *, mark: str = "", openly: bool = False) -> Answer:
+def listing(
+    found: Sequence[Match], words: Sequence[str], zone: tzinfo, locale: str, *, mark: str = "", openly: bool = False
+) -> Answer:
     """The list with its button. `mark`: of an older one that it takes the place of; `openly`: others read it too, so it shows no words."""
     shown, more = found[:LISTED], len(found) - LISTED
-    lines = [f"  {number}  {when(at, zone)}" + ("" if openly else f"  {brief(text, 100)}") for number, at, text in shown]
-    lines += [f"  ... and {more} more, after these."] if more > 0 else []
+    lines = [
+        f"  {number}  {date_and_time(at, zone, locale)}" + ("" if openly else f"  {brief(text, 100)}")
+        for number, at, text in shown
+    ]
+    lines += ["  … " + say("forget.more", locale, n=more)] if more > 0 else []
     again = f"/memory forget search {' '.join(words)}"
-    return question("This will be forgotten, with everything derived from it:", lines, again, named_by(found), mark)
+    return question(say("forget.list", locale), lines, again, named_by(found), mark, locale)
 
 
-def question(head: str, lines: Sequence[str], line: str, gone: Gone, mark: str) -> Answer:
+def question(head: str, lines: Sequence[str], line: str, gone: Gone, mark: str, locale: str) -> Answer:
     """Whether these things are to go: a button that says yes to exactly them, or the line to type where no button holds it."""
     yes = f"{line} yes {mark_of(gone)}"
-    changed = "The list has changed since you saw it. " if mark else ""
-    text = "\n".join([changed + head, *lines, "It cannot be undone."])
+    changed = f"{say('forget.list_changed', locale)} " if mark else ""
+    text = "\n".join([changed + head, *lines, say("forget.no_undo", locale)])
     if len(yes) > LONGEST_LINE:
-        return Answer(f"{text} To go ahead: {yes}")
-    return Answer(text, (Button("Forget", yes, "danger"),))
+        return Answer(f"{text} {say('command.go_ahead', locale, line=yes)}")
+    return Answer(text, (Button(say("button.forget", locale), yes, "danger"),))

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adapters.base import Button
+from adapters.catalogue import say
 from bot.engine.events import Claim
 from bot.engine.turns import Step, buttons_json
 from bot.keeping import consent
@@ -43,10 +44,13 @@ SET_COLUMNS = "id, purpose, due_at, wall_time, coalesce(every, '') AS every"
 
 def cancelling(timers: Sequence[Set], locale: str) -> list[Button]:
     """A button for each timer that cancels it; where there are several, with what it is."""
-    label = saying.text("cancel", locale)
     several = len(timers) > 1
     return [
-        Button(f"{label}: {each.purpose[:40]}" if several else label, f"/reminders cancel t{each.id}") for each in timers[:SHOWN]
+        Button(
+            say("remind.cancel_one", locale, purpose=each.purpose[:40]) if several else say("remind.cancel", locale),
+            f"/reminders cancel t{each.id}",
+        )
+        for each in timers[:SHOWN]
     ]
 
 
@@ -106,21 +110,21 @@ async def say_nothing_is_set(step: Step, state: AgentState, about: str, *, asked
     )
     if rows and not asked:
         return  # the reply may speak of one of these
-    lines = [f"{saying.text('nothing', state.locale)} {saying.text(missing(about, step.now, state), state.locale)}"]
+    lines = [f"{say('remind.nothing', state.locale)} {say(missing(about, step.now, state), state.locale)}"]
     waiting = [saying.line(_set(row), step.now, state.zone, state.locale) for row in rows]
-    lines += [f"{saying.text('waiting', state.locale)} {'; '.join(waiting)}"] if waiting else []
+    lines += [say("remind.waiting", state.locale, reminders="; ".join(waiting))] if waiting else []
     await step.say(LINE, "\n".join(lines))
 
 
 def missing(about: str, now: datetime, state: AgentState) -> str:
-    """What a request lacks, as a key of the bot's texts."""
+    """What a request lacks, as a line of the catalogue."""
     if state.unkept:
-        return "paused"
+        return "remind.lacks_paused"
     zone = zone_named(state.zone)
     found = when_in(about, now.astimezone(zone or UTC).replace(tzinfo=None), state.locale)
     if found is None:
-        return "time"
-    return "zone" if found.span is None and zone is None else "again"
+        return "remind.lacks_time"
+    return "remind.lacks_zone" if found.span is None and zone is None else "remind.lacks_again"
 
 
 async def proposal(connection: Connection, turn: int, state: AgentState, now: datetime) -> str:
@@ -129,7 +133,7 @@ async def proposal(connection: Connection, turn: int, state: AgentState, now: da
     if row is None:
         return ""
     shown = saying.line(_set({**row, "due_at": _due(row, now) or now}), now, state.zone, state.locale)
-    return saying.text("proposal", state.locale).format(shown)
+    return say("remind.proposal", state.locale, reminder=shown)
 
 
 async def _proposed(connection: Connection, turn: int) -> dict[str, Any] | None:
@@ -200,7 +204,8 @@ async def follow_edit(connection: Connection, message: int, before: str, text: s
     moved = _moved(before, text, said["created_at"], at, zone, locale) if len(rows) == 1 else None
     timers = [_set(row) for row in rows]
     if moved is None:
-        lines = [saying.text("kept", locale).format("; ".join(saying.line(each, at, zone, locale) for each in timers))]
+        shown = "; ".join(saying.line(each, at, zone, locale) for each in timers)
+        lines = [say("remind.kept", locale, reminders=shown)]
     else:
         wall, due, every = moved
         await connection.execute(
@@ -208,7 +213,7 @@ async def follow_edit(connection: Connection, message: int, before: str, text: s
             (wall, due, every or None, zone or "UTC", timers[0].id),
         )
         timers = [Set(timers[0].id, timers[0].purpose, due, wall, every)]
-        lines = [f"{saying.text('moved', locale)}. {saying.is_set(timers[0], at, zone, locale)}"]
+        lines = [say("remind.moved", locale, reminder=saying.line(timers[0], at, zone, locale))]
     await say_apart(connection, rows[0]["turn_id"], "\n".join(lines), cancelling(timers, locale), at)
 
 

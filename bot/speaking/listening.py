@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from adapters.catalogue import say
 from bot.config.persona import Emergency
 from bot.engine.events import Claim
 from bot.engine.turns import Step, record_usage
@@ -56,7 +57,6 @@ GIVEN = (
 )
 SAID_YES = "The person said yes: you may write to them first now and then. Thank them in a few words."
 SAID_NO = "The person said no: you will not write to them first. Accept it in a few words, and do not ask again."
-AGAIN = "My operator changed when I may write to you first, so your yes no longer counts, and I ask again."
 NO_ZONE = (
     " Their time zone is unknown, and until it is known you cannot write first: ask in which city they live or how late it is there, propose the "
     "zone, and call set_time_zone."
@@ -77,14 +77,16 @@ class Listened:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """What the operator chose. `question` empty: nobody is asked. `repeat`: after how long the same person gets the same line again.
+    """What the operator chose. `question` makes the question for leave, by a locale; None: nobody is asked.
+
+    `repeat`: after how long the same person gets the same line again.
 
     `name`: what the bot is called, as the author of its lines.
     """
 
     lines: tuple[Emergency, ...] = ()
     repeat: timedelta = timedelta(hours=1)
-    question: str = ""
+    question: Callable[[str], str] | None = None
     ask_after: int = 2
     voice: Processor | None = None
     count_tokens: Callable[[str], int] = len
@@ -261,7 +263,7 @@ class Listener:
         if wanted or claim.resumed:
             asks, text = await self._wanted(step, state)
         if not text and await self._leave_is_due(step, state, at_once="leave" in wanted):
-            asks, text = "leave", await self._question(step)
+            asks, text = "leave", await self._question(step, state.locale)
         if not text:
             return []
         await step.say(ASK, text)
@@ -284,10 +286,11 @@ class Listener:
         zone = row.get("zone_guess") if row.get("guess_turn") == step.claim.turn else None
         return "zone", consent.question("zone", [zone], state.locale) if zone else ""
 
-    async def _question(self, step: Step) -> str:
+    async def _question(self, step: Step, locale: str) -> str:
         """The question for leave; to who gave it under stricter rules, with why it comes again."""
-        row = await self._row(step, step.claim)
-        return f"{AGAIN} {self.question}" if row.get("promised") else self.question
+        assert self.question is not None
+        row, question = await self._row(step, step.claim), self.question(locale)
+        return f"{say('leave.again', locale)} {question}" if row.get("promised") else question
 
     async def _leave_is_due(self, step: Step, state: AgentState, *, at_once: bool) -> bool:
         """Whether this turn's end is the moment to ask for leave to write first; never twice, but where they speak of it (`at_once`)."""

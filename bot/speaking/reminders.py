@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.base import Button
+from adapters.catalogue import say
 from bot.engine.events import Claim, Event
 from bot.engine.timers import LATE
 from bot.engine.turns import buttons_json
@@ -43,29 +44,36 @@ def in_own_words(reminders: Sequence[Event], now: datetime, locale: str = "") ->
 
 def _line(payload: Mapping[str, Any], now: datetime, locale: str) -> str:
     late = now - datetime.fromisoformat(payload["due_at"])
-    when = f", {saying.text('late', locale).format(span(round(late.total_seconds())))}" if late > LATE else ""
-    return f"{saying.text('reminder', locale)}{when}: {one_line(payload['purpose'])}"
+    purpose = one_line(payload["purpose"])
+    if late <= LATE:
+        return say("remind.due", locale, purpose=purpose)
+    return say("remind.due_late", locale, span=span(round(late.total_seconds())), purpose=purpose)
 
 
 def buttons(reminders: Sequence[Event], locale: str) -> tuple[Button, ...]:
     """What a person can do with reminders at a press: put one off, finish it, end one that recurs; of several, put each off."""
-    said = saying.words(locale)
     numbered = [(event.payload, f"t{event.payload['timer_id']}") for event in reminders if event.payload.get("timer_id")]
     if len(numbered) > 1:
         each = [(payload, number) for payload, number in numbered[: saying.MOST]]
-        label = said["snooze"].format(f"{saying.SNOOZES[0]} min")
+        length = saying.span(timedelta(minutes=saying.SNOOZES[0]))
         return tuple(
-            Button(f"{label}: {one_line(payload['purpose'])[:40]}", f"/reminders snooze {number} {saying.SNOOZES[0]}")
+            Button(
+                say("remind.snooze_one", locale, span=length, purpose=one_line(payload["purpose"])[:40]),
+                f"/reminders snooze {number} {saying.SNOOZES[0]}",
+            )
             for payload, number in each
         )
     made: list[Button] = []
     for payload, number in numbered:
         made += [
-            Button(said["snooze"].format(saying.span(timedelta(minutes=minutes))), f"/reminders snooze {number} {minutes}")
+            Button(
+                say("remind.snooze", locale, span=saying.span(timedelta(minutes=minutes))),
+                f"/reminders snooze {number} {minutes}",
+            )
             for minutes in saying.SNOOZES
         ]
-        made.append(Button(said["done"], f"/reminders done {number}", "good"))
-        made += [Button(said["never"], f"/reminders stop {number}")] if payload.get("every") else []
+        made.append(Button(say("remind.done", locale), f"/reminders done {number}", "good"))
+        made += [Button(say("remind.never", locale), f"/reminders stop {number}")] if payload.get("every") else []
     return tuple(made)
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
-import yaml
-
+from adapters.catalogue import say, words
 from memory.recurrence import parts_of
 from memory.working_context import one_line
 from memory.zones import zone_named
 
-_WORDS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("saying.yaml").read_text(encoding="utf-8"))
 SHOWN = 300
 """Characters of a purpose that are shown."""
 MOST = 5
@@ -35,49 +31,40 @@ class Set:
     every: str = ""
 
 
-def words(locale: str) -> Mapping[str, Any]:
-    """The words of a person's language, in English where there are none."""
-    found: Mapping[str, Any] = _WORDS.get(locale.replace("_", "-").casefold().split("-")[0], _WORDS["en"])
-    return found
-
-
-def text(key: str, locale: str) -> str:
-    """One of the fixed texts."""
-    return str(words(locale)[key])
-
-
 def line(timer: Set, now: datetime, zone: str, locale: str) -> str:
     """`laundry, today 17:00`, or with its recurrence `pills, every day at 08:00, next tomorrow`."""
     purpose = one_line(timer.purpose)
     shown = purpose if len(purpose) <= SHOWN else f"{purpose[:SHOWN]} …"
     if not timer.every:
         return f"{shown}, {when(timer.due_at, now, zone, locale)}"
-    following = words(locale)["next"].format(when(timer.due_at, now, zone, locale, clock=False))
+    following = say("time.next", locale, when=when(timer.due_at, now, zone, locale, clock=False))
     return f"{shown}, {repeats(timer.every, timer.wall_time, locale)}, {following}"
 
 
 def is_set(timer: Set, now: datetime, zone: str, locale: str) -> str:
     """The bot's own line about a reminder that was set or moved."""
-    return f"{text('reminder', locale)}: {line(timer, now, zone, locale)}"
+    return say("remind.set", locale, reminder=line(timer, now, zone, locale))
 
 
 def when(at: datetime, now: datetime, zone: str, locale: str, *, clock: bool = True) -> str:
     """A time ahead as the person says it: `today 17:00`; without a known zone in how long it comes."""
-    said, tz = words(locale), zone_named(zone)
+    tz = zone_named(zone)
     if tz is None:
-        return str(said["in"].format(span(at - now)))
+        return say("time.in", locale, span=span(at - now))
     local, days = at.astimezone(tz), (at.astimezone(tz).date() - now.astimezone(tz).date()).days
-    day = said["today"] if days == 0 else said["tomorrow"] if days == 1 else _day(local, now.astimezone(tz), said)
-    return f"{day} {local:%H:%M}" if clock else str(day)
+    near = ("time.today", "time.tomorrow")
+    day = say(near[days], locale) if days in (0, 1) else _day(local, now.astimezone(tz), locale)
+    return f"{day} {local:%H:%M}" if clock else day
 
 
-def _day(at: datetime, now: datetime, said: Mapping[str, Any]) -> str:
-    day = _date(at, said)
-    return day if at - now < timedelta(days=300) else str(said.get("year", "{} {}")).format(day, at.year)
+def _day(at: datetime, now: datetime, locale: str) -> str:
+    day = _date(at, locale)
+    return day if at - now < timedelta(days=300) else say("time.dated_year", locale, date=day, year=at.year)
 
 
-def _date(day: datetime, said: Mapping[str, Any]) -> str:
-    return str(said["date"].format(day=said["days"][day.weekday()], d=day.day, month=said["months"][day.month - 1]))
+def _date(day: datetime, locale: str) -> str:
+    weekday, month = words("time.days", locale)[day.weekday()], words("time.dated_months", locale)[day.month - 1]
+    return say("time.date", locale, day=weekday, d=day.day, month=month)
 
 
 def span(length: timedelta) -> str:
@@ -91,61 +78,54 @@ def span(length: timedelta) -> str:
 
 def repeats(every: str, wall: datetime, locale: str) -> str:
     """A recurrence in words: `every weekday at 08:00`, `on the last Friday of the month at 17:00, until 24 December`."""
-    said, parts = words(locale), parts_of(every)
-    every_words: Mapping[str, Any] = said["every"]
-    ends = []
+    parts, ends = parts_of(every), []
     if "UNTIL" in parts:
         until = datetime.strptime(parts["UNTIL"][:8], "%Y%m%d")  # noqa: DTZ007 - a day on their calendar
-        ends.append(every_words["until"].format(_day(until, wall, said)))
+        ends.append(say("every.until", locale, date=_day(until, wall, locale)))
     if "COUNT" in parts:
-        ends.append(every_words["count"].format(parts["COUNT"]))
-    base = _rule(parts, wall, said)
+        ends.append(say("every.count", locale, n=int(parts["COUNT"])))
+    base = _rule(parts, wall, locale)
     if "BYMONTH" in parts and (parts["FREQ"] != "YEARLY" or "BYDAY" in parts or "," in parts["BYMONTH"]):
-        months = _joined([said["months"][int(month) - 1] for month in parts["BYMONTH"].split(",")], every_words["and"])
-        base = f"{base} ({months})"
-    return ", ".join([f"{base} {every_words['at'].format(f'{wall:%H:%M}')}", *ends])
+        named = words("time.dated_months", locale)
+        months = [named[int(month) - 1] for month in parts["BYMONTH"].split(",")]
+        base = f"{base} ({_joined(months, say('every.and', locale))})"
+    return ", ".join([f"{base} {say('every.at', locale, clock=f'{wall:%H:%M}')}", *ends])
 
 
-def _rule(parts: Mapping[str, str], wall: datetime, said: Mapping[str, Any]) -> str:
-    every: Mapping[str, Any] = said["every"]
-    frequency, interval = parts["FREQ"], int(parts.get("INTERVAL", "1"))
-    one, many = every[frequency]
-    base = one if interval == 1 else many.format(interval)
+def _rule(parts: Mapping[str, str], wall: datetime, locale: str) -> str:
+    frequency, interval, conjunction = parts["FREQ"], int(parts.get("INTERVAL", "1")), say("every.and", locale)
+    base = say(f"every.{frequency.casefold()}", locale, n=interval)
     days = [day for day in parts.get("BYDAY", "").split(",") if day]
     if frequency == "WEEKLY" and not days:
         days = [_WEEKDAYS[wall.weekday()]]
     if frequency in ("DAILY", "WEEKLY"):
         if days == list(_WEEKDAYS[:5]) and interval == 1:
-            return str(every["weekdays"])
-        named = _joined([said["days"][_WEEKDAYS.index(day)] for day in days], every["and"]) if days else ""
-        return (
-            base if not days else str(every["each"].format(named)) if interval == 1 else f"{base} {every['also'].format(named)}"
-        )
+            return say("every.weekdays", locale)
+        named = _joined([words("time.days", locale)[_WEEKDAYS.index(day)] for day in days], conjunction) if days else ""
+        if not days:
+            return base
+        return say("every.each", locale, days=named) if interval == 1 else f"{base} {say('every.also', locale, days=named)}"
     if days:
         position = parts.get("BYSETPOS")
-        of = (
-            every["workday"][0 if position == "1" else 1]
-            if position
-            else _joined([_nth(day, said) for day in days], every["and"])
-        )
-        return str(of) if interval == 1 and frequency == "MONTHLY" else f"{base} {of}"
+        nth = [words("every.workday", locale)[0 if position == "1" else 1]] if position else [_nth(day, locale) for day in days]
+        of = _joined(nth, conjunction)
+        return of if interval == 1 and frequency == "MONTHLY" else f"{base} {of}"
     if frequency == "YEARLY":
         month, day = int(parts.get("BYMONTH", str(wall.month)).split(",")[0]), parts.get("BYMONTHDAY", str(wall.day))
-        return f"{base} {every['yearday'].format(d=day, month=said['months'][month - 1])}"
+        return f"{base} {say('every.yearday', locale, d=day, month=words('time.dated_months', locale)[month - 1])}"
     numbers = parts.get("BYMONTHDAY", str(wall.day)).split(",")
-    dates = [every["lastday"] if number == "-1" else every["dates"].format(number) for number in numbers]
-    return f"{base} {_joined(dates, every['and'])}"
+    dates = [say("every.lastday", locale) if number == "-1" else say("every.dates", locale, day=number) for number in numbers]
+    return f"{base} {_joined(dates, conjunction)}"
 
 
-def _nth(day: str, said: Mapping[str, Any]) -> str:
+def _nth(day: str, locale: str) -> str:
     """`-1FR` in words: the last Friday of the month; without a number every one of them."""
-    every: Mapping[str, Any] = said["every"]
-    name = said["days"][_WEEKDAYS.index(day[-2:])]
+    name = words("time.days", locale)[_WEEKDAYS.index(day[-2:])]
     if len(day) == 2:
-        return str(every["each"].format(name))
+        return say("every.each", locale, days=name)
     number = int(day[:-2])
-    ordinals = every.get("others", {}).get(name, every["ordinals"])
-    return str(every["of"].format(ordinals[number if number < 0 else number - 1], name))
+    ordinals = words({"SA": "every.ordinals_saturday", "SU": "every.ordinals_sunday"}.get(day[-2:], "every.ordinals"), locale)
+    return say("every.of", locale, which=ordinals[number if number < 0 else number - 1], day=name)
 
 
 def _joined(names: Sequence[str], conjunction: str) -> str:

@@ -192,7 +192,7 @@ class Agent:
             drafts, turn.timers = [*drafts, *agreed], turn.timers | numbers
             state = await queue_manager.append(step.connection, state, self._named(drafts), at=step.now, turn=claim.turn)
             turn.offered = await offering(
-                step.connection, claim, state, leave=bool(self._listening.question), small=self._settings.small
+                step.connection, claim, state, leave=self._listening.question is not None, small=self._settings.small
             )
             await queue_manager.note_view(step.connection, state, claim.turn)
         turn.state = state
@@ -297,7 +297,7 @@ class Agent:
                 rules=settings.rules,
                 judged=judged,
                 asks=turn.asks,
-                leave_question=self._listening.question,
+                may_ask=self._listening.question is not None,
                 timers=turn.timers,
                 settled=turn.settled,
                 replied=turn.replied,

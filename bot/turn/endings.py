@@ -49,7 +49,7 @@ async def _deny(step: Step, turn: RunningTurn, state: AgentState) -> None:
     begun = min(answering(state.queue), default=len(state.queue))
     replies = [message.content for message in state.queue[begun:] if message.role == "assistant" and message.kind == "message"]
     if any(map(claims_forgotten, replies)):
-        await step.say(forget.LINE_STEP, forget.LINE)  # unless the list itself is there
+        await step.say(forget.LINE_STEP, say("forget.how", state.locale))  # unless the list itself is there
 
 
 def own_words(turn: RunningTurn, outcome: Outcome, now: datetime, count: Callable[[str], None]) -> str:

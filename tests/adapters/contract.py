@@ -69,8 +69,8 @@ class Recorder:
     async def taken(self, person: Person, kind: str, since: datetime, channel: str | None = None) -> int:
         return 0
 
-    async def tell_limit(self, person: Person, at: datetime) -> bool:
-        return True
+    async def tell_limit(self, person: Person, at: datetime) -> str:
+        return "Enough for today."
 
     async def wants_login(self, person: Person, at: datetime, flap: float) -> bool:
         return True

@@ -163,7 +163,7 @@ async def test_forgetting_a_channel_message_takes_it_from_those_who_quoted_it_an
         ben = one.talk.elsewhere("stable", "public", person=BEN)
         await ben.hear("Have you heard?", quotes=(Quote("console::ada", "Ada", SAID, "reply", f"stable/{row['platform_id']}"),))
         said = await one.type(f"/memory forget m{await number(one.talk, HORSE)}")
-        assert "It stood as a quote in what I keep of 1 other person; it is gone there too." in said
+        assert "It was quoted in what I keep about 1 other person; it is gone there too." in said
         assert await everywhere(urls.owner, HORSE) == []
 
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.base import Person, Quote
+from adapters.catalogue import say
 from bot.model.client import ModelClient
 from memory import export
 from memory.db import Database
@@ -63,7 +64,7 @@ async def travels(d: Dialogue, db: Database, text: str) -> None:
         tables = await export.collect(connection)
         exported = json.loads(export.as_json(tables, START))
         assert kept in [message["content"] for message in exported["messages"]]
-        assert export.as_markdown(tables, START, START.tzinfo)  # type: ignore[arg-type]
+        assert export.as_markdown(tables, START, lambda name, **values: say(name, "en", **values), str)
 
 
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())

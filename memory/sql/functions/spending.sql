@@ -35,13 +35,13 @@ LANGUAGE sql SECURITY DEFINER AS $$
   WITH first AS (UPDATE spending SET told = true WHERE agent_id = p_agent AND day = p_day AND NOT told RETURNING 1) SELECT EXISTS (SELECT FROM first)
 $$;
 
--- True once a day and person, who may have been told by the token budget just as well: both mean that it is enough for today.
-CREATE FUNCTION tell_today(p_platform text, p_realm text, p_user text, p_day date) RETURNS boolean
+-- Once a day and person one of the lines, in their language (else null); they may have been told by the token budget just as well: both mean that it is enough for today.
+CREATE FUNCTION tell_today(p_platform text, p_realm text, p_user text, p_day date, p_lines jsonb) RETURNS text
 LANGUAGE sql SECURITY DEFINER AS $$
   WITH told AS (
     INSERT INTO spending (agent_id, day, told) SELECT a, p_day, true FROM known_agent(p_platform, p_realm, p_user) a WHERE a IS NOT NULL
-    ON CONFLICT (agent_id, day) DO UPDATE SET told = true WHERE NOT spending.told RETURNING 1)
-  SELECT EXISTS (SELECT FROM told)
+    ON CONFLICT (agent_id, day) DO UPDATE SET told = true WHERE NOT spending.told RETURNING agent_id)
+  SELECT in_their_language(a.locale, p_lines) FROM told JOIN agents a ON a.id = told.agent_id
 $$;
 
 -- The operator starts a day's budget again, of one person or with null of everybody and the whole bot. Returns the people concerned.

@@ -10,8 +10,9 @@ import discord
 import pytest
 
 from adapters.base import Answer, Button, Outgoing, TryLater, Undeliverable, Unreachable
+from adapters.catalogue import say
 from adapters.discord.buttons import Pressed, custom_id, pressed, question, shown, typed
-from adapters.discord.commands import BARE, Slash, tree_of
+from adapters.discord.commands import BARE, Slash, Translator, tree_of
 from adapters.discord.connection import client_of, fatal, intents_of
 from adapters.discord.outbound import meaning, nonce_of
 from adapters.discord.presence import FLAP, SETTLING, Presences
@@ -180,7 +181,9 @@ def test_what_is_fatal() -> None:
 async def test_every_command_of_the_bot_has_its_slash_command() -> None:
     async def answer(interaction: object, line: str) -> None: ...
 
-    slashes = [Slash(one.name.removeprefix("/"), one.does, one.example if one.example != one.name else "") for one in COMMANDS]
+    slashes = [
+        Slash(one.name.removeprefix("/"), one.does(""), one.example if one.example != one.name else "") for one in COMMANDS
+    ]
     tree = tree_of(client_of(Settings("t")), slashes, answer)
     known = {
         f"/{command.qualified_name}" for command in tree.walk_commands() if not isinstance(command, discord.app_commands.Group)
@@ -189,6 +192,18 @@ async def test_every_command_of_the_bot_has_its_slash_command() -> None:
     [memory] = [one.to_dict(tree) for one in tree.get_commands() if one.name == "memory"]
     [search] = [one for one in memory["options"] if one["name"] == "search"]
     assert [option["name"] for option in search["options"]] == ["text"]
+
+
+async def test_what_a_command_does_is_told_in_the_readers_language() -> None:
+    async def answer(interaction: object, line: str) -> None: ...
+
+    slashes = [Slash(one.name.removeprefix("/"), one.does(""), line=one.line) for one in COMMANDS]
+    tree = tree_of(client_of(Settings("t")), slashes, answer)
+    [memory] = [await one.get_translated_payload(tree, Translator()) for one in tree.get_commands() if one.name == "memory"]
+    [search] = [one for one in memory["options"] if one["name"] == "search"]
+    told = search["description_localizations"]
+    assert set(told) == {"en-US", "en-GB", "de", "fr", "es-ES", "es-419", "pt-BR", "it"}
+    assert told["de"] == say("does.memory_search", "de") != search["description"]
 
 
 async def test_groups_that_are_commands_too_and_those_for_admins() -> None:

@@ -173,7 +173,7 @@ def test_buttons_carry_their_line_and_their_person() -> None:
     assert blocks.pressed(second["value"]) == ("/correct", "slack:T1:U1", "How?")
     assert blocks.pressed("not ours") is None
     assert blocks.pressed(None) is None
-    view = blocks.modal("How?", {"line": "/correct", "for": "slack:T1:U1"})
+    view = blocks.modal("How?", {"line": "/correct", "for": "slack:T1:U1"}, None)
     typed = {**view, "state": {"values": {blocks.FIELD: {blocks.INPUT: {"value": "like\nthis"}}}}}
     assert blocks.submitted(typed) == ({"line": "/correct", "for": "slack:T1:U1"}, "like this")
     assert blocks.submitted({"private_metadata": "[]", "state": {}}) is None

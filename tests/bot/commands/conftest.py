@@ -75,7 +75,7 @@ def desk(db: Database, tmp_path: Path) -> Opener:
                 tmp_path,
                 KEY,
                 operators,
-                {"model": "scripted"},
+                model="scripted",
                 now=lambda: talk.at,
                 **more,
             )

@@ -39,7 +39,7 @@ async def test_an_operator_sees_exports_and_erases_and_the_person_sees_that(desk
         assert "operator: /admin memory view" in seen
         assert "operator: /admin memory export" in seen
         assert "nothing stored about that person" in await one.type("/admin memory view @nobody", boss(one))
-        assert "Say whom" in await one.type("/admin memory view", boss(one))
+        assert "Say who" in await one.type("/admin memory view", boss(one))
         sure = await one.press("/admin memory delete @ada", boss(one))
         assert "This erases everything of console::ada" in sure.text
         assert "Biscuit" in await one.type("/memory view")
@@ -173,7 +173,7 @@ async def test_everybody_can_read_who_sees_what(desk: Opener) -> None:
         await lounge.hear("Hello.")
         said = await one.type("/admin who", lounge)
         assert "admins of this workspace (captain): what came from this workspace, direct messages excepted" in said
-        assert "whom I remember: 1" in said
+        assert "people of this workspace I remember: 1" in said
         assert "operators (console::boss): everything" in said
         assert "/admin memory" not in await one.type("/help")
         assert "/admin memory delete" in await one.type("/help", boss(one))
@@ -199,4 +199,4 @@ async def test_a_name_is_looked_for_in_the_admins_workspace_alone(desk: Opener) 
         shown = await one.type("/admin memory view @Ada", root(one))
         assert "Everything we said: 2 messages" in shown
         for nobody in ("@", "::", "x" * 300):
-            assert "Say whom" in await one.type(f"/admin block {nobody}", root(one))
+            assert "Say who" in await one.type(f"/admin block {nobody}", root(one))

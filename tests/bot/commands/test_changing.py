@@ -20,7 +20,7 @@ async def test_a_correction_is_seen_by_the_next_turn_and_undone(desk: Opener) ->
         number = await entry(one)
         shown = await one.press(f"/memory view {number}")
         said = await one.follow(shown, "Correct", "Has a dog called Bisou.")
-        assert said.text.startswith(f"Corrected. {number} reads now: Has a dog called Bisou.")
+        assert said.text.startswith(f"Corrected. {number} now reads: Has a dog called Bisou.")
         await one.talk.hear("What is it called?")
         assert "called Bisou." in seen(one.talk.model.requests[-1])
         assert "dog called Biscuit." not in one.talk.model.requests[-1].contents("system")[0]

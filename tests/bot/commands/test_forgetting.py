@@ -228,7 +228,7 @@ async def test_a_period_of_local_days(desk: Opener, urls: Urls) -> None:
         assert "I keep nothing for everything from" in await one.type("/memory forget from 2026-12-01 to 2026-12-31")
         for wrong in ("from monday to friday", "from 2026-02-30 to 2026-03-01"):
             assert "Write days as" in await one.type(f"/memory forget {wrong}")
-        assert "must not lie after" in await one.type("/memory forget from 2026-12-02 to 2026-12-01")
+        assert "must not be after" in await one.type("/memory forget from 2026-12-02 to 2026-12-01")
         shown = await one.press("/memory forget from 2026-11-29 to 2026-11-29")
         assert "from 29 Nov 2026 00:00 to 29 Nov 2026 23:59" in shown.text
         assert "2 messages, 1 entry of the working context" in shown.text

@@ -295,9 +295,9 @@ async def test_unlinking_parts_rows_by_where_they_came_from(desk: Opener, db: Da
         await linked(one, discord, slack)
         listed = await one.press("/unlink", slack)
         assert "discord::80351110224678912  Ada" in listed.text
-        sure = await one.follow(listed, "Part slack", talk=slack)
+        sure = await one.follow(listed, "Separate slack", talk=slack)
         assert "To go ahead" in sure.text
-        assert "Parted" in (await one.follow(sure, "Part them", talk=slack)).text
+        assert "Separated" in (await one.follow(sure, "Separate them", talk=slack)).text
         assert await agent_of(db, SLACK) != await agent_of(db, DISCORD)
         mine, theirs = await one.type("/memory view", discord), await one.type("/memory view", slack)
         assert "Biscuit" in mine

@@ -42,7 +42,7 @@ async def test_a_bystander_sees_and_erases_their_words_and_gets_no_agent(desk: O
         await quoted_by_ada(one)
         shown = await one.press("/memory view", home(one))
         assert "know nothing" not in shown.text
-        assert "1 quote of your words, and 1 note made of them" in shown.text
+        assert "1 quote of your words, 1 note made of them" in shown.text
         assert "#lounge: My horse is called Zephyrine" in shown.text
         assert "Ada" not in shown.text, "whose memory it is, is theirs"
         asked = await one.follow(shown, "Erase them", talk=home(one))

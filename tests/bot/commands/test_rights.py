@@ -5,13 +5,15 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from adapters.base import Person
+from adapters.catalogue import say
 from bot.commands import COMMANDS, Command
-from bot.commands.access import BLOCKED
 from tests.bot.commands.conftest import Desk, Opener
 from tests.bot.commands.test_admin import BOSS, boss, root
 from tests.bot.commands.test_somebody_else import KEPT, SECRETS, TOLD
 from tests.bot.dialogue import Dialogue
 from tests.servers.model import reply
+
+BLOCKED = say("access.blocked", "en")
 
 DONE = reply("Noted.")
 ADMINS = {"w": ("captain",)}

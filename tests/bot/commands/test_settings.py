@@ -4,10 +4,8 @@ from datetime import time
 
 import pytest
 
-from bot.app.runtime import usual_settings
 from bot.commands.context import CommandRefused
-from bot.commands.settings import hours, quiet_in_words, zone_called
-from bot.config.speaking import OpenersSection
+from bot.commands.settings import hours, zone_called
 from tests.bot.commands.conftest import Opener
 from tests.servers.model import reply
 
@@ -21,12 +19,6 @@ def test_hours_are_read_as_people_write_them() -> None:
     for wrong in ("", "at night", "25:00-08:00", "08:00-08:00", "22:00"):
         with pytest.raises(CommandRefused):
             hours(wrong)
-
-
-def test_hours_in_words() -> None:
-    assert quiet_in_words(time(22), time(8), "") == "22:00-08:00"
-    assert quiet_in_words(time(), time(), "21:00-07:00") == "none"
-    assert quiet_in_words(None, None, "21:00-07:00") == "the usual hours, 21:00-07:00"
 
 
 def test_zones_are_found_however_they_are_written() -> None:
@@ -43,7 +35,7 @@ def test_zones_are_found_however_they_are_written() -> None:
 
 
 async def test_settings_are_shown_changed_and_logged(desk: Opener) -> None:
-    async with desk(DONE, usual={"quiet": "21:00-07:00"}) as one:
+    async with desk(DONE, quiet="21:00-07:00") as one:
         assert "know nothing about you" in await one.type("/settings")
         await one.talk.hear("Hello.")
         shown = await one.press("/settings")
@@ -68,8 +60,7 @@ async def test_settings_are_shown_changed_and_logged(desk: Opener) -> None:
 
 
 async def test_a_yes_that_the_operator_does_not_use_is_shown_as_that(desk: Opener) -> None:
-    assert "openers" not in usual_settings(OpenersSection(enabled=True))
-    async with desk(DONE, usual=usual_settings(OpenersSection())) as one:
+    async with desk(DONE, quiet="21:00-07:00", openers=False) as one:
         await one.talk.hear("Hello.")
         assert "operator" not in await one.type("/settings")
         assert "openers: on, I may write first (but my operator has it switched off)" in await one.type("/settings openers on")

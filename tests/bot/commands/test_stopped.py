@@ -95,14 +95,14 @@ async def died(one: Desk, room: Dialogue, text: str, *quotes: Quote) -> Claim:
     """A message whose turn began and could not go on."""
     claim = await room.claim(await room.accept(text, quotes=quotes))
     await room.agent._begin(await room.agent._opened(claim))
-    await turns.give_up(one.parts.db, claim, "ModelAway", "Sorry.", now=one.talk.at)
+    await turns.give_up(one.parts.db, claim, "ModelAway", now=one.talk.at)
     return claim
 
 
 async def test_a_dead_letter_keeps_its_words_until_it_was_replayed(desk: Opener, db: Database, urls: Urls) -> None:
     async with desk(DONE) as one:
         claim = await one.talk.claim(await one.talk.accept(SECRET))
-        await turns.give_up(db, claim, "ModelAway", "Sorry.", now=one.talk.at)
+        await turns.give_up(db, claim, "ModelAway", now=one.talk.at)
         assert await everywhere(urls.owner, WORD) == ["events"]
         assert await deadletters.replay(db, None) == 1
         await one.talk.agent.turn(await one.talk.claim(claim.agent))

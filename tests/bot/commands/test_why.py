@@ -43,7 +43,7 @@ async def test_a_channel_is_told_of_what_was_seen_there_alone(desk: Opener) -> N
         assert "Hello!" in said
         assert "Biscuit" not in said
         assert "The working context was empty." in said
-        assert "I looked nothing up." in said
+        assert "I did not look anything up." in said
 
 
 async def test_nothing_was_answered_yet(desk: Opener) -> None:

@@ -268,7 +268,6 @@ def test_every_key_can_be_overridden_by_the_environment(key: str, tmp_path: Path
         ("slack:\n  bind: '3000'\n", "slack.bind: must be host:port", "Socket Mode"),
         ("openers:\n  quiet_from: 25\n", "openers.quiet_from: must be a time of day", '"21:00"'),
         ("openers:\n  quiet_from: noon\n", "openers.quiet_from: must be a time of day", '"21:00"'),
-        ("openers:\n  ask: ''\n", "openers.ask: must not be empty", "Correct it"),
         ("schedules:\n  entries: {sun: {cron: '0 17 * *', purpose: x}}\n", "schedules.entries.sun.cron: must be five", "0 18"),
         ("schedules:\n  entries: {sun: {cron: '0 17 * * sun'}}\n", "schedules.entries.sun.purpose: is missing", "Add it"),
         (

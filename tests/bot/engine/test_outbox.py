@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.base import Bot, Outgoing, TryLater, Undeliverable, Unreachable
+from adapters.catalogue import say
 from bot.bench.stage import keep_words
 from bot.engine import turns
 from bot.engine.outbox import OutboxSender
@@ -196,10 +197,11 @@ async def test_a_timed_message_for_a_vanished_channel_goes_to_the_direct_message
         " VALUES (%s, %s, 'public', 'reminder', 'x', 'UTC', '2026-12-01 08:00', 'day', '2026-12-01 08:00+0', now())",
         (agent, gone),
     )
+    await engine.owner.execute("UPDATE agents SET locale = 'de_AT'")
     platform = Platform(fails={"gone": [(Undeliverable("no such channel"), False)]})
     async with sending(sender(engine, platform)):
         await until(all_sent(engine))
-    assert platform.shown == [("dm-ada", "(This was meant for a channel that I can no longer write to.)\nwater the plants")]
+    assert platform.shown == [("dm-ada", f"{say('outbox.redirected', 'de')}\nwater the plants")]
     assert await engine.one("SELECT place_id FROM timers") == direct.place_id, "and so do the timers that are still set there"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from adapters.base import Image, Person, PlaceOf, Quote
+from adapters.catalogue import say
 from bot.bench.stage import keep_words
 from bot.engine import turns
 from tests.bot.engine.conftest import engine
@@ -38,7 +39,7 @@ async def test_how_much_was_taken_of_whom(engine: World) -> None:
 
 async def test_a_day_is_told_once_and_of_a_stranger_nothing_is_kept(engine: World) -> None:
     await engine.say("x")
-    assert [await reception_of(engine.db).tell_limit(ADA, NOW) for _ in range(2)] == [True, False]
+    assert [await reception_of(engine.db).tell_limit(ADA, NOW) for _ in range(2)] == [say("platform.limit", None), ""]
     assert await reception_of(engine.db).tell_limit(ADA, NOW + timedelta(days=1))
     assert not await reception_of(engine.db).tell_limit(BEN, NOW)
     assert await engine.one("SELECT count(*) FROM agents") == 1

@@ -205,9 +205,10 @@ async def test_a_poison_turn_becomes_a_dead_letter_with_one_apology(engine: Worl
         claim = await engine.claim(accepted.agent)
         assert claim.resumed is (attempt > 0)
         await turns.note_crash(engine.db, claim, "ValueError")
+    await engine.owner.execute("UPDATE agents SET locale = 'pt-BR'")
     claim = await engine.claim(accepted.agent)
     assert [event.payload["text"] for event in claim.events] == ["fine"]
-    assert await engine.look("SELECT body, channel FROM outbox") == [{"body": say("turn.apology", ""), "channel": "dm-ada"}]
+    assert await engine.look("SELECT body, channel FROM outbox") == [{"body": say("turn.apology", "pt"), "channel": "dm-ada"}]
     (letter,) = await dead_letters(engine.db)
     assert (letter.event_id, letter.last_error, letter.attempts) == (accepted.event_id, "ValueError", 5)
 
@@ -303,7 +304,8 @@ async def test_giving_up_tells_the_person_and_keeps_the_reason(engine: World) ->
     claim = await engine.claim((await engine.say("a")).agent)
     await turns.notice(engine.db, claim, "This takes longer.", now=NOW)
     await turns.notice(engine.db, claim, "This takes longer.", now=NOW)
+    await engine.owner.execute("UPDATE agents SET locale = 'it'")
     await turns.give_up(engine.db, claim, "ModelUnavailable", now=NOW + timedelta(days=1))
-    assert await engine.column("SELECT body FROM outbox ORDER BY id") == ["This takes longer.", say("turn.apology", "")]
+    assert await engine.column("SELECT body FROM outbox ORDER BY id") == ["This takes longer.", say("turn.apology", "it")]
     assert [letter.last_error for letter in await dead_letters(engine.db)] == ["ModelUnavailable"]
     assert await engine.one("SELECT wake FROM agents") is False

@@ -354,7 +354,7 @@ def test_a_small_model_is_offered_fewer_functions_with_fewer_arguments() -> None
 
 async def test_functions_are_offered_when_they_can_be_of_use(db: Database) -> None:
     async with dialogue(db) as d:
-        d.listening = Listener(question="May I write first?", ask_after=99)
+        d.listening = Listener(question=lambda _: "May I write first?", ask_after=99)
 
         async def offered_now(*answers: Step, **options: Any) -> set[str]:
             d.model.add(*answers)

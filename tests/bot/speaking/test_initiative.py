@@ -51,7 +51,7 @@ async def talking(
     counts = Counts()
     async with dialogue(db, *script) as d:
         d.initiative = Initiative(db, rules, count=counts, **options)
-        d.listening = Listener(question=QUESTION, ask_after=2, count=counts, lines=(CALL,))
+        d.listening = Listener(question=lambda _: QUESTION, ask_after=2, count=counts, lines=(CALL,))
         yield d, counts
 
 
@@ -147,9 +147,9 @@ async def test_rules_that_are_loosened_later_need_another_yes(db: Database) -> N
 
 def test_the_question_names_the_rules_that_hold() -> None:
     chosen = OpenersSection(quiet_from=time(22, 30), quiet_to=time(8), daily_cap=3)
-    assert "Never between 22:30 and 08:00 on your clock, and at most 3 times a day." in question_of(chosen)
+    assert "Never between 22:30 and 08:00 on your clock, and at most 3 times a day." in question_of(chosen, "")
     own = OpenersSection(ask="May I, from {quiet_to} on?")
-    assert question_of(own) == "May I, from 09:00 on?"
+    assert question_of(own, "de") == "May I, from 09:00 on?"
 
 
 async def test_what_nobody_asked_for_is_one_message(db: Database) -> None:

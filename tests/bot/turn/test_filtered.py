@@ -9,7 +9,7 @@ import pytest
 
 from adapters.catalogue import say
 from memory.db import Database
-from tests.bot.dialogue import dialogue, results, seen
+from tests.bot.dialogue import SETTINGS, dialogue, results, seen
 from tests.servers.model import Answer, Request, Status, Step, call, reply
 
 WORD = "flugblatt"

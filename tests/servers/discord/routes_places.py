@@ -206,6 +206,13 @@ def _check_thread(body: Json) -> None:
         raise invalid_form("auto_archive_duration", "BASE_TYPE_CHOICES", "Value must be one of (60, 1440, 4320, 10080).")
 
 
+_LOCALES = frozenset(
+    ("id", "da", "de", "en-GB", "en-US", "es-ES", "es-419", "fr", "hr", "it", "lt", "hu", "nl", "no", "pl", "pt-BR", "ro")
+    + ("fi", "sv-SE", "vi", "tr", "cs", "el", "bg", "ru", "uk", "hi", "th", "zh-CN", "ja", "zh-TW", "ko")
+)
+"""https://discord.com/developers/docs/reference#locales"""
+
+
 def _check_command(item: Json, path: str) -> None:
     """Names, descriptions and the number of options of a command, its subcommands and their options."""
     name, options = str(item.get("name", "")), item.get("options") or []
@@ -213,6 +220,14 @@ def _check_command(item: Json, path: str) -> None:
         raise invalid_form(f"{path}.name", "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid")
     if not 1 <= len(item.get("description") or "") <= 100:
         raise invalid_form(f"{path}.description", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
+    for locale, text in (item.get("description_localizations") or {}).items():
+        if locale not in _LOCALES:
+            raise invalid_form(
+                f"{path}.description_localizations", "BASE_TYPE_CHOICES", f"Value must be one of {sorted(_LOCALES)}."
+            )
+        if not 1 <= len(text) <= 100:
+            where = f"{path}.description_localizations.{locale}"
+            raise invalid_form(where, "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
     if len(options) > 25:
         raise invalid_form(f"{path}.options", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.")
     required = [bool(option.get("required")) for option in options if option["type"] > 2]
