@@ -44,13 +44,13 @@ def things(words: Sequence[str]) -> list[Thing] | None:
 
 
 def brief(text: str, longest: int = LONGEST) -> str:
-    """A text on one line, with its length where it is cut."""
+    """A text on one line; where it is cut, with how many more characters it has."""
     line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[:longest]} … ({len(text)} characters)"
+    return line if len(line) <= longest else f"{line[:longest]} … (+{len(line) - longest})"
 
 
 def listed(numbers: Iterable[Thing], most: int = 12) -> str:
-    """`w1, w2 and 3 more`."""
+    """`w1, w2 … (+3)`."""
     every = sorted(numbers)
     shown = ", ".join(map(str, every[:most]))
-    return shown if len(every) <= most else f"{shown} and {len(every) - most} more"
+    return shown if len(every) <= most else f"{shown} … (+{len(every) - most})"

@@ -113,7 +113,7 @@ def texts(node: ast.AST, inside: str = "") -> Iterator[tuple[str, int, str]]:
         if called(inner) in OPERATORS:
             continue
         if called(inner) in SAYS:
-            yield from ((name, inner.lineno, said) for said in literals_said(inner))
+            yield from ((name, getattr(inner, "lineno", 0), said) for said in literals_said(inner))
         if (said := text_of(inner)) and WORDS.search(said) and not SQL.match(said) and not LINE.match(said):
             yield name, getattr(inner, "lineno", 0), said
         if not isinstance(inner, ast.JoinedStr):
@@ -135,8 +135,8 @@ def written_in(source: str) -> list[str]:
     return [said for _, _, said in texts(ast.parse(source))]
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for room in ROOMS:
+def modules(rooms: tuple[str, ...] = ROOMS) -> Iterator[tuple[str, ast.Module]]:
+    for room in rooms:
         for file in sorted((ROOT / room).rglob("*.py")):
             yield file.relative_to(ROOT).as_posix(), ast.parse(file.read_text(encoding="utf-8"))
 
@@ -151,6 +151,17 @@ def test_what_people_read_stands_in_the_catalogue_alone() -> None:
                 wrong.append(f"{path}:{line} ({name}): {said[:100]!r}")
     assert not wrong, "give these names in adapters/catalogue, or say in OUTSIDE who reads them:\n" + "\n".join(wrong)
     assert set(OUTSIDE) - seen == set(), "nothing is written there any more: take the entry out of OUTSIDE"
+
+
+def test_rooms_that_speak_to_others_hand_people_no_words_of_their_own() -> None:
+    wrong = [
+        f"{path}:{getattr(call, 'lineno', 0)}: {said!r}"
+        for path, tree in modules(("bot/app", "bot/functions"))
+        for call in ast.walk(tree)
+        if called(call) in SAYS
+        for said in literals_said(call)
+    ]
+    assert not wrong
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,9 @@ async def _one(asking: Asking, wanted: Thing, zone: tzinfo) -> Answer:
         if row is None:
             raise not_there(wanted)
         changes = (await undo.history(connection, target=wanted.target, target_id=wanted.number))[:CHANGES]
-        lines = [
-            f"{wanted}: {row['content'][:WHOLE]}"
-            + (f" … {asking.counted('character_in_all', len(row['content']))}" if len(row["content"]) > WHOLE else "")
-        ]
+        content = row["content"]
+        more = f" … (+{len(content) - WHOLE})" if len(content) > WHOLE else ""
+        lines = [f"{wanted}: {content[:WHOLE]}{more}"]
         label, at = asking.label(row["kind"], row["name"]), asking.when(row["at"], zone)
         lines += ["  " + asking.say("view.from", place=label, at=at)]
         if wanted.letter in "wa":

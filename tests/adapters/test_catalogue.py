@@ -74,7 +74,7 @@ def test_a_locale_is_found_as_platforms_write_it() -> None:
 
 
 def test_what_a_language_lacks_is_said_in_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(catalogue.LINES, "de", {"turn.apology": "Entschuldige."})  # type: ignore[index]
+    monkeypatch.setitem(catalogue.LINES, "de", {"turn.apology": "Entschuldige."})
     assert say("turn.apology", "de") == "Entschuldige."
     assert say("turn.declined", "de") == LINES[ENGLISH]["turn.declined"]
     assert say("count.message", "de", n=1) == "1 message"
