@@ -43,6 +43,11 @@ async def accept(
         origins = [clean(quote.origin) for quote in incoming.quotes if quote.origin]
         rows = await db.once("SELECT * FROM said_to(%s, %s)", (clean(incoming.place.platform), origins)) if origins else []
         said = {row["origin"]: row["author_id"] for row in rows}
+        # What was forgotten stays forgotten, however long its platform shows it; their own words people may bring along again.
+        gone = {row["origin"] for row in rows if row["gone"]}
+        own = incoming.person.author_id
+        kept = tuple(each for each in incoming.quotes if clean(each.origin) not in gone or each.author_id == own)
+        incoming = replace(incoming, quotes=kept)
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
     [taken] = await db.once(

@@ -167,6 +167,39 @@ async def test_forgetting_a_channel_message_takes_it_from_those_who_quoted_it_an
         assert await everywhere(urls.owner, HORSE) == []
 
 
+async def test_what_was_forgotten_is_not_brought_along_again_as_a_quote(desk: Opener, urls: Urls) -> None:  # noqa: F811
+    """Its platform shows it as ever, and the next mention in the channel brings what was said before along."""
+    async with desk(reply(f"A fine name, {HORSE}."), DONE, DONE) as one:
+        room = one.talk.elsewhere("stable", "public")
+        await room.hear(SAID)
+        [row] = await room.rows("SELECT platform_id FROM messages WHERE role = 'user'")
+        answered = await sent(room, urls, HORSE)
+        shown = (
+            Quote("console::ada", "Ada", SAID, "context", f"stable/{row['platform_id']}"),
+            Quote("console::mika", "Mika", f"A fine name, {HORSE}.", "reply", answered),
+            Quote("console::dan", "Dan", "I like horses", "context", "stable/77"),
+        )
+        assert "Forgotten" in await one.type(f"/memory forget m{await number(one.talk, 'called')}")
+        await one.talk.elsewhere("stable", "public", person=BEN).hear("Whose is that?", quotes=shown)
+        assert await everywhere(urls.owner, HORSE) == []
+        assert "I like horses" in seen(one.talk.model.requests[-1])
+        # Their own words people bring along as they like.
+        await room.hear("I meant this", quotes=shown[:1])
+        assert HORSE in seen(one.talk.model.requests[-1])
+
+
+async def test_what_the_bot_said_in_a_pause_is_not_brought_along_after_it(desk: Opener, urls: Urls) -> None:  # noqa: F811
+    async with desk(reply(f"{HORSE} it is."), DONE) as one:
+        room = one.talk.elsewhere("stable", "public")
+        await one.type("/memory pause")
+        await room.hear("Guess a name")
+        answered = await sent(room, urls, HORSE)
+        await one.type("/memory resume")
+        ben = one.talk.elsewhere("stable", "public", person=BEN)
+        await ben.hear("Hm?", quotes=(Quote("console::mika", "Mika", f"{HORSE} it is.", "context", answered),))
+        assert await everywhere(urls.owner, HORSE) == []
+
+
 async def test_an_author_who_never_had_an_agent_is_erased_everywhere(desk: Opener, urls: Urls, tmp_path: object) -> None:  # noqa: F811
     quote = Quote("console::zoe", "Zoe", f"I once rode {HORSE}", "context")
     fact = call("archival_storage_insert", content=f"Zoe once rode {HORSE}.")

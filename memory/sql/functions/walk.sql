@@ -1,12 +1,18 @@
--- To whom the bot said these messages (`channel/message`), and no row for those it did not say.
-CREATE FUNCTION said_to(p_platform text, p_origins text[]) RETURNS TABLE (origin text, author_id text)
+-- Of messages that somebody brings along (`channel/message`): to whom the bot said them, and those that were kept here once and are `gone`,
+-- forgotten or said in a pause, although their platform still shows them. No row for all others.
+CREATE FUNCTION said_to(p_platform text, p_origins text[]) RETURNS TABLE (origin text, author_id text, gone boolean)
 LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  WITH asked AS (SELECT q AS origin, split_part(q, '/', 1) AS channel, substr(q, length(split_part(q, '/', 1)) + 2) AS id FROM unnest(p_origins) q)
   SELECT q.origin, coalesce(
     (SELECT m.author_id FROM messages m WHERE m.turn_id = o.turn_id AND m.role = 'user' AND m.kind = 'message' AND m.author_id <> '' ORDER BY m.id DESC LIMIT 1),
     (SELECT i.platform || ':' || i.realm || ':' || i.user_id FROM identities i WHERE (i.agent_id = o.agent_id OR i.merged_into = o.agent_id)
-       AND i.platform = p_platform ORDER BY i.user_id LIMIT 1), '')
-  FROM unnest(p_origins) q (origin) JOIN outbox o ON o.platform = p_platform AND o.channel = split_part(q.origin, '/', 1)
-    AND o.platform_id = substr(q.origin, length(split_part(q.origin, '/', 1)) + 2)
+       AND i.platform = p_platform ORDER BY i.user_id LIMIT 1), ''),
+    o.body = '' AND NOT EXISTS (SELECT FROM messages m WHERE m.turn_id = o.turn_id AND m.role = 'assistant' AND m.kind = 'message')
+  FROM asked q JOIN outbox o ON o.platform = p_platform AND o.channel = q.channel AND o.platform_id = q.id
+  UNION ALL
+  SELECT q.origin, '', true FROM asked q JOIN places p ON p.platform = p_platform AND p.external_id = q.channel
+    JOIN events e ON e.place_id = p.id AND e.payload->>'message_id' = q.id AND NOT e.payload ? 'text'
+    WHERE e.kind = 'message' AND NOT EXISTS (SELECT FROM messages m WHERE m.event_id = e.id)
 $$;
 
 -- Which of these quotes (by their place in the list, from 1) were said before their author was erased: they are quoted no more, although their
@@ -129,8 +135,9 @@ BEGIN
       UNION SELECT w.turn_id FROM working_context w WHERE w.id = ANY (entries) AND w.turn_id IS NOT NULL
       UNION SELECT p.turn_id FROM passages p WHERE p.id = ANY (passages) AND p.turn_id IS NOT NULL);
     IF rare <> '{}' THEN
+      -- What the bot said and somebody brought along, too: of a pause, say, it is kept nowhere else.
       messages := ARRAY(SELECT unnest(messages) UNION SELECT m.id FROM messages m WHERE m.agent_id = p_agent AND m.turn_id = ANY (seen)
-        AND ((m.role = 'assistant' AND m.kind = 'message') OR m.kind = 'event') AND has_rare(rare, m.content));
+        AND ((m.role = 'assistant' AND m.kind = 'message') OR m.kind = 'event' OR (m.kind = 'quote' AND m.said_to <> '')) AND has_rare(rare, m.content));
       entries := ARRAY(SELECT unnest(entries) UNION SELECT w.id FROM working_context w
         WHERE w.agent_id = p_agent AND w.turn_id = ANY (seen) AND has_rare(rare, w.content));
       passages := ARRAY(SELECT unnest(passages) UNION SELECT p.id FROM passages p WHERE p.agent_id = p_agent AND p.turn_id = ANY (seen)

@@ -11,6 +11,9 @@ ALTER TABLE messages ADD COLUMN said_to text NOT NULL DEFAULT '';
 CREATE INDEX ON messages (said_to) WHERE said_to <> '';
 CREATE INDEX outbox_said ON outbox (platform, channel, platform_id) WHERE platform_id IS NOT NULL;
 
+-- Messages that were kept once and are gone, as their platform still names them.
+CREATE INDEX events_ended ON events (place_id, (payload->>'message_id')) WHERE NOT payload ? 'text';
+
 -- The walk ----------------------------------------------------------------------------------------------
 
 -- Pausing -----------------------------------------------------------------------------------------------
