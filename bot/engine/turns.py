@@ -149,9 +149,11 @@ class Step:
         return len(chunks)
 
     async def say(self, step: int, text: str, buttons: Sequence[Button] = ()) -> None:
-        """Put one line of the engine's own into the outbox, at most once per turn and `step`; `buttons` stand under it."""
-        await _enqueue(self, step, 0, text, None, buttons=buttons)
-        self.parts += 1
+        """Put a text of the bot's own into the outbox, at most once per turn and `step`; `buttons` stand under it."""
+        chunks = split(text, (self.limits or {}).get(self.claim.platform, LIMIT))
+        for number, chunk in enumerate(chunks):
+            await _enqueue(self, step, number, chunk, None, buttons=buttons if number == len(chunks) - 1 else ())
+            self.parts += 1
 
     def end(self, events: Sequence[int]) -> None:
         """End events with this step, though the turn may go on: neither a crash nor a replay brings them back."""
@@ -342,6 +344,36 @@ async def _enqueue(
             notify,
         ),
     )
+
+
+async def say_after(
+    connection: Connection,
+    turn: int | None,
+    step: int,
+    text: str,
+    at: datetime,
+    *,
+    buttons: Sequence[Button] = (),
+    notify: bool = False,
+) -> None:
+    """Say something about a turn that is over, where it was, after what was said under this step before; in messages that any platform takes."""
+    chunks = split(text, LIMIT - MENTION)
+    for number, chunk in enumerate(chunks):
+        await connection.execute(
+            """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons, notify)
+               SELECT t.agent_id, t.place_id, p.platform, p.external_id, t.id, %(step)s,
+                 (SELECT count(*) FROM outbox o WHERE o.turn_id = t.id AND o.step = %(step)s), %(text)s, %(at)s, %(buttons)s, %(notify)s
+               FROM turns t JOIN places p ON p.id = t.place_id WHERE t.id = %(turn)s""",
+            {
+                "step": step,
+                "text": chunk,
+                "at": at,
+                "buttons": buttons_json(buttons) if number == len(chunks) - 1 else None,
+                "notify": notify and number == 0,
+                "turn": turn,
+            },
+        )
+    await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
 
 
 def buttons_json(buttons: Sequence[Button]) -> Jsonb | None:

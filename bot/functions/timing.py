@@ -91,7 +91,8 @@ def moment(context: CallContext, at: str, in_minutes: float, every: str, asked: 
         again = _recurrence(every, since, zone, context.state.locale)
         named = _at(context, at, zone, since) if at.strip() else None
     except (ValueError, OverflowError) as error:
-        raise Refused(str(error) or "That is no time. Write 2026-11-30T08:00.") from None
+        far = "That is no time that can be reckoned. Write 2026-11-30T08:00."
+        raise Refused(far if isinstance(error, OverflowError) else str(error)) from None
     if named is not None and named.every and not again:
         again = named.every
     span = _span(in_minutes)
@@ -157,7 +158,10 @@ def _at(context: CallContext, text: str, zone: ZoneInfo | None, since: datetime)
         if zone is None or when.wall is None:
             raise Refused(NO_ZONE)
         return _Named(instant(when.wall, zone), every=when.every)
-    wall = datetime.fromisoformat(f"{found[1]}T{found[2].zfill(5)}")
+    try:
+        wall = datetime.fromisoformat(f"{found[1]}T{found[2].zfill(5)}")
+    except ValueError:
+        raise ValueError(f"{text[:40]!r} is no time. Write 2026-11-30T08:00.") from None
     if found[3]:
         moment = datetime.fromisoformat(f"{wall.isoformat()}{found[3].replace('Z', '+00:00')}")
         # As the person reads it, it stays that time when their zone changes; else it is an instant.

@@ -14,7 +14,7 @@ from typing import Any
 from adapters.base import Button
 from adapters.catalogue import say
 from bot.engine.events import Claim
-from bot.engine.turns import Step, buttons_json
+from bot.engine.turns import Step, say_after
 from bot.keeping import consent
 from bot.speaking import by_words, saying
 from bot.speaking.saying import Set
@@ -214,7 +214,7 @@ async def follow_edit(connection: Connection, message: int, before: str, text: s
         )
         timers = [Set(timers[0].id, timers[0].purpose, due, wall, every)]
         lines = [say("remind.moved", locale, reminder=saying.line(timers[0], at, zone, locale))]
-    await say_apart(connection, rows[0]["turn_id"], "\n".join(lines), cancelling(timers, locale), at)
+    await say_after(connection, rows[0]["turn_id"], LINE - 1, "\n".join(lines), at, buttons=cancelling(timers, locale))
 
 
 def _moved(before: str, text: str, said: datetime, at: datetime, zone: str, locale: str) -> tuple[datetime, datetime, str] | None:
@@ -234,18 +234,6 @@ def _moved(before: str, text: str, said: datetime, at: datetime, zone: str, loca
     except (ValueError, OverflowError):
         return None
     return (found.wall, ahead, found.every) if ahead is not None and ahead <= at + FARTHEST else None
-
-
-async def say_apart(connection: Connection, turn: int | None, text: str, buttons: Sequence[Button], at: datetime) -> None:
-    """Say something about a turn that is over, where it was."""
-    await connection.execute(
-        """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons)
-           SELECT t.agent_id, t.place_id, p.platform, p.external_id, t.id, %(step)s,
-             (SELECT count(*) FROM outbox o WHERE o.turn_id = t.id AND o.step = %(step)s), %(text)s, %(at)s, %(buttons)s
-           FROM turns t JOIN places p ON p.id = t.place_id WHERE t.id = %(turn)s""",
-        {"step": LINE - 1, "text": text, "at": at, "buttons": buttons_json(buttons), "turn": turn},
-    )
-    await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
 
 
 async def _rows(connection: Connection, statement: str, *parameters: object) -> list[dict[str, Any]]:

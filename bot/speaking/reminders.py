@@ -16,7 +16,7 @@ from adapters.base import Button
 from adapters.catalogue import say
 from bot.engine.events import Claim, Event
 from bot.engine.timers import LATE
-from bot.engine.turns import buttons_json
+from bot.engine.turns import say_after
 from bot.speaking import saying
 from bot.speaking.decision import may_speak
 from bot.speaking.initiative import REMINDER_GRACE, Initiative, wants
@@ -105,16 +105,10 @@ async def _say(connection: Connection, agent: int, turn: int, now: datetime) -> 
     dead = [Event(**row) for row in await cursor.fetchall()]
     if dead:
         locale = await value(connection, "SELECT coalesce(locale, '') FROM agents WHERE id = %s", (agent,))
-        await connection.execute(
-            """INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at, buttons, notify)
-               SELECT t.agent_id, t.place_id, p.platform, p.external_id, t.id, %s,
-                 (SELECT count(*) FROM outbox o WHERE o.turn_id = t.id AND o.step = %s), %s, %s, %s, true
-               FROM turns t JOIN places p ON p.id = t.place_id WHERE t.id = %s""",
-            (_STEP, _STEP, in_own_words(dead, now, locale), now, buttons_json(buttons(dead, locale)), turn),
-        )
+        said = in_own_words(dead, now, locale)
+        await say_after(connection, turn, _STEP, said, now, buttons=buttons(dead, locale), notify=True)
         await connection.execute(
             "UPDATE events SET status = 1, done_at = %s, payload = payload - 'purpose' WHERE id = ANY (%s)",
             (now, [event.id for event in dead]),
         )
-        await connection.execute("SELECT pg_notify('keepsake_outbox', '')")
     return len(dead)

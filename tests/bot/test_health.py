@@ -44,10 +44,15 @@ async def test_probes() -> None:
     async with serving(health, f"127.0.0.1:{port}", ready), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client:
         assert (await client.get("/live")).status == 200
         assert (await client.get("/ready")).status == 200
+        assert await (await client.get("/ready")).text() == "ready\n"
+        health.timers(NOW, None, 2)
+        assert await (await client.get("/ready")).text() == "ready\ntimers put off by a fault: 2\n"
         well = False
         for path in ("/ready", "/readyz"):
             assert (await client.get(path)).status == 503
-        assert 'keepsake_reasons_total{reason="accepted"} 1.0' in await (await client.get("/metrics")).text()
+        metrics = await (await client.get("/metrics")).text()
+        assert 'keepsake_reasons_total{reason="accepted"} 1.0' in metrics
+        assert "keepsake_timers_put_off 2.0" in metrics
 
 
 def test_addresses() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.engine.timers import Look, Ticker, faulty, fire_due, rezone
+from bot.operations import doctor
 from bot.speaking.initiative import Initiative
 from memory.recurrence import following as next_due
 from tests.bot.engine.world import NOW, World
@@ -188,6 +189,9 @@ async def test_one_that_cannot_be_reckoned_is_put_off_alone_and_shows(engine: Wo
     assert counted == ["timer_fault"]
     assert (looks[-1].error, looks[-1].put_off) == (None, 1)
     assert await faulty(engine.db) == [1]
+    shown = await doctor.timers(engine.db)
+    assert (shown.well, shown.fatal) == (False, False)
+    assert "1 could not be fired and are put off (t1)" in shown.what
     rests = []
     for _ in range(9):
         due = await engine.one("SELECT due_at FROM timers WHERE id = 1")
@@ -202,6 +206,7 @@ async def test_one_that_cannot_be_reckoned_is_put_off_alone_and_shows(engine: Wo
     await tick()
     assert len(await timed(engine)) == 4, "once it can be reckoned it comes"
     assert looks[-1].put_off == 0
+    assert (await doctor.timers(engine.db)).well
 
 
 async def test_a_fault_of_something_else_keeps_no_reminder(engine: World) -> None:

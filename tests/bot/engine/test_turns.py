@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapters.base import Button
 from adapters.catalogue import say
 from bot.bench.stage import keep_words
 from bot.engine import turns
@@ -309,3 +310,16 @@ async def test_giving_up_tells_the_person_and_keeps_the_reason(engine: World) ->
     assert await engine.column("SELECT body FROM outbox ORDER BY id") == ["This takes longer.", say("turn.apology", "it")]
     assert [letter.last_error for letter in await dead_letters(engine.db)] == ["ModelUnavailable"]
     assert await engine.one("SELECT wake FROM agents") is False
+
+
+async def test_a_long_text_of_the_bots_own_goes_out_in_messages_that_the_platform_takes(engine: World) -> None:
+    accepted = await engine.say("x")
+    claim = await engine.claim(accepted.agent)
+    async with turns.step(engine.db, claim, now=NOW, finish="done") as step:
+        await keep_words(step)
+        await step.say(-30, "\n".join(f"line {number}" for number in range(500)), [Button("Cancel", "/reminders cancel t1")])
+    rows = await engine.look("SELECT body, buttons FROM outbox ORDER BY part")
+    assert len(rows) > 1
+    assert max(len(row["body"]) for row in rows) <= turns.LIMIT
+    assert "\n".join(row["body"] for row in rows).splitlines()[-1] == "line 499"
+    assert [bool(row["buttons"]) for row in rows] == [False] * (len(rows) - 1) + [True]

@@ -14,6 +14,7 @@ from bot.engine.events import Claim, TryAgainLater, TurnCancelled
 from bot.engine.queue import Queue
 from bot.engine.settings import EngineSettings
 from bot.engine.timers import fire_due
+from bot.engine.turns import LIMIT
 from bot.engine.worker import Worker
 from bot.speaking.initiative import Initiative
 from bot.speaking.reminders import say_dead
@@ -220,6 +221,15 @@ async def test_what_was_said_is_not_said_again_after_a_crash(db: Database) -> No
             await crashing
         assert await sent(d) == ["Your plants!"]
         assert await worked_off(d) == ["Your plants!"]
+
+
+async def test_many_long_ones_that_died_with_their_turn_are_said_in_messages_that_the_platform_takes(db: Database) -> None:
+    purposes = [f"number {number} {'x' * 480}" for number in range(8)]
+    async with reminded(db, *purposes, way=Way(turn=stopped)) as (d, _):
+        said = await worked_off(d, stopped(d))
+        assert len(said) > 1
+        assert max(map(len, said)) <= LIMIT
+        assert [number for number in range(8) if f"number {number} " not in "".join(said)] == []
 
 
 async def test_a_dead_one_waits_for_a_person_who_is_paused(db: Database) -> None:
