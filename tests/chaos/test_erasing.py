@@ -27,7 +27,7 @@ from bot.engine.worker import Worker
 from memory import erasure
 from memory.cache import Cache
 from memory.db import Database, value
-from tests.bot.dialogue import Dialogue, dialogue, seen
+from tests.bot.dialogue import Dialogue, dialogue, packages, seen
 from tests.conftest import Urls
 from tests.servers.model import Delay, Request, call, reply
 from tests.waiting import until
@@ -48,7 +48,7 @@ SETTINGS = replace(
 
 def answers(request: Request) -> object:
     """Saves, searches and answers, each word with the canary of whoever speaks."""
-    said = [message for message in request.contents("user") if '"type"' not in message]
+    said = [str(each["message"]) for each in packages(request) if "type" not in each and "message" in each]
     if not said:
         return reply("Yes?")  # their message was forgotten meanwhile
     canary = said[-1][said[-1].rindex("CANARY") :][:10]
@@ -153,6 +153,7 @@ async def test_nothing_is_left_of_people_erased_while_their_turns_run(cluster: S
         where = [line[:1500] for line in texts.splitlines() if any(canary_of(user) in line for user in gone)]
         assert not found_again, f"words of {found_again} are still somewhere: {where[:3]}"
         assert all(canary_of(user) in texts for user in set(users) - gone), "the others are all there"
+        assert "Likes CANARY" in texts, "nobody had anything stored, so nothing was there to be erased but messages"
     await cache.close()
     async with Redis.from_url(cluster.redis_url) as redis:
         await redis.flushall()  # agents of other tests' databases have the same numbers

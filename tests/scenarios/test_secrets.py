@@ -35,7 +35,7 @@ def data() -> Iterator[Path]:
 
 def troubled(request: Request) -> Step:
     """A model that quotes the person in everything, also in faults."""
-    last = request.contents("user")[-2:][0]  # before the line of status
+    last = request.contents("user")[-1]  # headed by the status
     if "crash" in last and request.number % 2:
         return Status(500, "server_error", f"failed on {WORDS} with {KEY}")
     if "garbage" in last and request.number % 2:
