@@ -7,6 +7,7 @@ read here: the clock beside a day (`morgen um 8`), lengths of time with halves, 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 
@@ -182,3 +183,42 @@ def _rule(reading: _Reading) -> str:
 
 def _tidy(text: str) -> str:
     return " ".join(text.split()).strip(" ,.;:!-")
+
+
+# Looking back ----------------------------------------------------------------------------------------
+
+YEARS = 10
+"""Years back that a day without a year may lie."""
+
+
+def days_meant(text: str, today: date) -> list[tuple[date, date]]:
+    """The days that a text about the past may mean, as first and last days: `yesterday`, `on 7 May 2023`, `in May` (of any of the latest years)."""
+    text = text[:LONGEST].replace("’", "'")
+    for pattern, first, last in words.BACK:
+        if pattern.search(text):
+            return [(today - timedelta(days=first), today - timedelta(days=last))]
+    for pattern in words.NAMED_DAYS:
+        if found := pattern.search(text):
+            return _named(found.groupdict(), today)
+    return []
+
+
+def _named(found: dict[str, str | None], today: date) -> list[tuple[date, date]]:
+    name, number, year_of, day = (found.get(part) or "" for part in ("month", "number", "year", "day"))
+    month = words.month_of(name) if name else int(number)
+    years = [int(year_of)] if year_of else range(today.year, today.year - YEARS, -1)
+    spans = []
+    for year in years:
+        try:
+            first = date(year, month, int(day or 1))
+            last = first if day else first.replace(day=monthrange(year, month)[1])
+        except ValueError:  # no such day
+            continue
+        if first <= today:
+            spans.append((first, last))
+    return spans
+
+
+def asks_time(text: str) -> bool:
+    """Whether a question asks for a time."""
+    return words.ASKS_TIME.search(text[:LONGEST]) is not None
