@@ -46,16 +46,16 @@ _STORE = """
 WITH given AS (
   SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS g (message_id bigint, passage_id bigint, content text, vector text)
 ), standing AS (
-  SELECT g.* FROM given g JOIN messages m ON m.id = g.message_id AND m.content = g.content FOR KEY SHARE OF m
+  SELECT g.*, m.place_id, m.created_at FROM given g JOIN messages m ON m.id = g.message_id AND m.content = g.content FOR KEY SHARE OF m
 ), archived AS (
-  SELECT g.* FROM given g JOIN passages p ON p.id = g.passage_id AND p.content = g.content FOR KEY SHARE OF p
+  SELECT g.*, p.place_id, p.created_at FROM given g JOIN passages p ON p.id = g.passage_id AND p.content = g.content FOR KEY SHARE OF p
 ), both_kinds AS (
   SELECT * FROM standing UNION ALL SELECT * FROM archived
 ), done AS (
   DELETE FROM unembedded u USING both_kinds b WHERE u.message_id = b.message_id OR u.passage_id = b.passage_id RETURNING 1
 ), stored AS (
-  INSERT INTO embeddings (agent_id, message_id, passage_id, model_id, embedding)
-  SELECT current_agent(), message_id, passage_id, %(model)s, vector::halfvec FROM both_kinds WHERE vector IS NOT NULL
+  INSERT INTO embeddings (agent_id, message_id, passage_id, place_id, said_at, model_id, embedding)
+  SELECT current_agent(), message_id, passage_id, place_id, created_at, %(model)s, vector::halfvec FROM both_kinds WHERE vector IS NOT NULL
   ON CONFLICT DO NOTHING
 )
 SELECT count(*) AS dealt_with FROM done"""

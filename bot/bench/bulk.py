@@ -9,7 +9,7 @@ import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ Owner = psycopg.AsyncConnection[dict[str, Any]]
 Vectors = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 """One vector a row, each of length one."""
 
+_POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""What PostgreSQL counts its microseconds from."""
 PER_BLOCK = 2_000
 """Vectors that are written at once."""
 
@@ -117,24 +119,25 @@ def _rows(store: Store, said: Sequence[tuple[str, str]], first: datetime) -> Ite
 
 async def write_vectors(owner: Owner, store: Store, vectors: Iterable[Vectors], model: int = 1) -> None:
     """Give an agent's messages, in the order of their ids, the rows of blocks of vectors."""
-    cursor = await owner.execute("SELECT id FROM messages WHERE agent_id = %s ORDER BY id", (store.agent,))
-    ids = iter([int(row["id"]) for row in await cursor.fetchall()])
+    cursor = await owner.execute("SELECT id, created_at FROM messages WHERE agent_id = %s ORDER BY id", (store.agent,))
+    rows = iter([(int(row["id"]), row["created_at"]) for row in await cursor.fetchall()])
     async with owner.cursor().copy(
-        "COPY embeddings (agent_id, message_id, model_id, embedding) FROM STDIN (FORMAT binary)"
+        "COPY embeddings (agent_id, message_id, place_id, said_at, model_id, embedding) FROM STDIN (FORMAT binary)"
     ) as copy:
         await copy.write(b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0))
         for block in vectors:
             await copy.write(
-                b"".join(_binary(store.agent, id_, model, row) for id_, row in zip(ids, block.astype(">f2"), strict=False))
+                b"".join(_binary(store, id_, at, model, row) for row, (id_, at) in zip(block.astype(">f2"), rows, strict=False))
             )
         await copy.write(struct.pack("!h", -1))
     await owner.execute("ANALYZE embeddings")
 
 
-def _binary(agent: int, message: int, model: int, vector: np.ndarray[Any, Any]) -> bytes:
+def _binary(store: Store, message: int, at: datetime, model: int, vector: np.ndarray[Any, Any]) -> bytes:
     """One row in PostgreSQL's binary COPY format; a halfvec is its number of dimensions, a zero, and the numbers."""
     body = struct.pack("!hh", len(vector), 0) + vector.tobytes()
-    return struct.pack("!hiqiqiii", 4, 8, agent, 8, message, 4, model, len(body)) + body
+    micros = (at - _POSTGRES_EPOCH) // timedelta(microseconds=1)
+    return struct.pack("!hiqiqiqiqiii", 6, 8, store.agent, 8, message, 8, store.place, 8, micros, 4, model, len(body)) + body
 
 
 def unit(vectors: np.ndarray[Any, Any]) -> Vectors:

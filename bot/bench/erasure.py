@@ -113,8 +113,6 @@ async def quoted_by(owner: Owner, store: Store, user: str, count: int) -> None:
 async def measure(running: Servers, count: int) -> Times:
     """Time an erasure and the bare statement on two identical people."""
     async with Database(running.bot_url, size=4) as db, owning(running) as owner:
-        # Deleting rows does not touch this index (VACUUM does, later), and filling it takes longer than everything else here.
-        await owner.execute("DROP INDEX embeddings_hnsw_1")
         others = [await fill(owner, db, f"other-{number}", count // 10, vectors=False) for number in range(OTHERS)]
         first = await fill(owner, db, "first", count, vectors=True)
         second = await fill(owner, db, "second", count, vectors=True)

@@ -157,11 +157,12 @@ async def ask(db: Database, meaning: Meaning, chat: Chat, stored: Stored, way: t
     """Search for every question of a chat. The time includes making the query's vector and the transaction."""
     by_words, by_meaning = way
     fresh = Meaning(meaning.embedder, meaning.model)  # no vector of an earlier way at hand
+    asked_at = chat.sessions[-1][-1].at
     answers = []
     for question in chat.questions:
         began = time.perf_counter()
         vector = await fresh.of(question.text) if by_meaning else None
-        query = Query(question.text if by_words else "", page_size=max(CUTS))
+        query = Query(question.text if by_words else "", page_size=max(CUTS), asked_at=asked_at)
         async with db.agent(stored.agent, stored.place) as connection:
             page = await search_messages(connection, query, vector)
         seconds = time.perf_counter() - began

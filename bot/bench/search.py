@@ -1,15 +1,18 @@
-"""`bot bench search --data PATH`: how fast a search is in a large recall storage, and what the vector index misses.
+"""`bot bench search --data PATH`: how fast a search is, alone and in a crowd, and what looking at signatures first misses.
 
 One agent with 10,000, 100,000 and (with BIG=1 in the environment) 1,000,000 messages: the LoCoMo conversations, word for word and
 with their real vectors, behind a crowd of messages put together from halves of theirs, whose vectors are mixtures of the real ones
 with some noise, because random directions would be unlike any language. Asked are LoCoMo's questions, as they stand, under the bot's
-role and row-level security. Up to 20,000 messages the product scans an agent's vectors one by one; beyond, it uses the HNSW index.
+role and row-level security, first with nobody else in the tables, then beside 200 other agents (with BIG=1: 1,000) with 500 messages each.
 
-    p50 / p95   one search by words and meaning, its transaction included, the query's vector made before; milliseconds
-    no word     the same for a query that shares no word with any message
-    index@10    how many of the ten nearest messages the index finds, an exact scan under the same role being the measure
-    R@10        the share of a question's evidence among the first ten messages, by the product's search
-    exact R@10  the same when every vector is scanned
+    alone, crowd  p50 / p95 of one search by words and meaning, its transaction included, the query's vector made before; milliseconds
+    ratio         crowd p50 : alone p50
+    no word       in the crowd, for a query that shares no word with any message
+    filtered      in the crowd, for what the person said in the latter half of the time
+    page 13       in the crowd
+    nearest       how many of the ten nearest messages a search by meaning alone shows first, a scan of all vectors being the measure
+    R@10          the share of a question's evidence among the first ten messages
+    index MB      of words, and of signatures, for a million rows; and how long making them takes
 """
 
 from __future__ import annotations
@@ -20,14 +23,15 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 
 from bot.bench.bulk import PER_BLOCK, Owner, Store, Vectors, chats_of, person, unit, write_messages, write_vectors
 from bot.bench.retrieval import Chat
-from bot.bench.stage import ground, owning, percentile, table
+from bot.bench.stage import START, ground, owning, percentile, table
 from bot.embedded import Servers
 from memory.db import Connection, Database
 from memory.embedding import Embedder, LocalEmbedder, Meaning, QueryVector
@@ -39,9 +43,12 @@ BIG = 1_000_000
 QUESTIONS = 100
 COMPARED = 40
 """Questions whose results are compared with an exact scan."""
+OTHERS, BIG_OTHERS, EACH = 200, 1_000, 500
+"""Other agents, and what each of them has said."""
 NOISE = 0.35
-_NEAREST = """SELECT message_id FROM embeddings e WHERE model_id = %(model)s AND message_id IS NOT NULL
-  ORDER BY e.embedding::halfvec({dims}) <=> %(vector)s::halfvec({dims}) LIMIT 10"""
+_NEAREST = """SELECT message_id FROM embeddings e WHERE agent_id = current_agent() AND model_id = %(model)s AND message_id IS NOT NULL
+  ORDER BY e.embedding <=> %(vector)s::halfvec LIMIT 10"""
+_INDEXES = ("messages_words", "embeddings_messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +56,13 @@ class Found:
     """The figures of one size; times in seconds, shares from 0 to 1."""
 
     messages: int
-    both: Sequence[float]
+    alone: Sequence[float]
+    crowd: Sequence[float]
     no_word: Sequence[float]
-    index: float
+    filtered: Sequence[float]
+    page_13: Sequence[float]
+    nearest: float
     result: float
-    exact: float
-    megabytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,82 +109,82 @@ def mixed_vectors(real: Vectors, count: int, seed: int) -> Iterator[Vectors]:
 
 
 async def fill(owner: Owner, store: Store, source: Source, count: int, model: int) -> dict[int, str]:
-    """An agent with so many messages and vectors; returns the source's id of each real message. The index is made over all of them."""
+    """An agent with so many messages and vectors, and nobody else; returns the source's id of each real message."""
     others = max(0, count - len(source.said))
-    dims = source.vectors.shape[1]
     await owner.execute("TRUNCATE messages CASCADE")
-    await owner.execute(f"DROP INDEX IF EXISTS embeddings_hnsw_{model}".encode())
     await write_messages(owner, [store], itertools.chain(itertools.islice(crowd(source.said, count), others), source.said), count)
     await write_vectors(owner, store, itertools.chain(mixed_vectors(source.vectors, others, count), [source.vectors]), model)
-    await owner.execute(f"SET maintenance_work_mem = '{max(64, min(4000, count * 2 // 1000))}MB'".encode())
-    await owner.execute("SET max_parallel_maintenance_workers = 2")
-    await owner.execute(
-        f"""CREATE INDEX embeddings_hnsw_{model} ON embeddings USING hnsw ((embedding::halfvec({dims})) halfvec_cosine_ops)
-            WHERE model_id = {model}""".encode()
-    )
     await owner.execute("VACUUM ANALYZE")
     cursor = await owner.execute("SELECT id FROM messages WHERE position > %s ORDER BY position", (others,))
     return {int(row["id"]): id_ for row, id_ in zip(await cursor.fetchall(), source.ids, strict=False)}
 
 
-async def timed(db: Database, store: Store, queries: Sequence[str], vectors: Sequence[QueryVector]) -> list[float]:
+async def surround(db: Database, owner: Owner, source: Source, model: int, others: int) -> None:
+    """Other agents, with messages and vectors of the same kind."""
+    stores = [await person(db, f"other-{number}") for number in range(others)]
+    await write_messages(owner, stores, crowd(source.said, others), EACH)
+    for number, store in enumerate(stores):
+        await write_vectors(owner, store, mixed_vectors(source.vectors, EACH, number), model)
+    await owner.execute("VACUUM ANALYZE")
+
+
+async def timed(db: Database, store: Store, queries: Sequence[Query], vectors: Sequence[QueryVector]) -> list[float]:
     """Seconds of each search, its transaction included."""
     seconds = []
-    for text, vector in zip(queries, vectors, strict=True):
+    for query, vector in zip(queries, vectors, strict=True):
         began = time.perf_counter()
         async with db.agent(store.agent, store.place) as connection:
-            await search_messages(connection, Query(text), vector)
+            await search_messages(connection, query, vector)
         seconds.append(time.perf_counter() - began)
     return seconds
 
 
-async def nearest(connection: Connection, vector: QueryVector, dims: int, *, index: bool) -> set[int]:
-    """The ten nearest messages of the agent, by the index with the search's settings or by an exact scan."""
-    chosen = {"enable_indexscan": "on" if index else "off", "hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": "200"}
-    for name, setting in (
-        chosen | ({"enable_seqscan": "off", "enable_sort": "off", "enable_bitmapscan": "off"} if index else {})
-    ).items():
-        await connection.execute("SELECT set_config(%s, %s, true)", (name, setting))
-    cursor = await connection.execute(_NEAREST.format(dims=dims).encode(), {"vector": vector.literal, "model": vector.model})
+async def nearest(connection: Connection, vector: QueryVector) -> set[int]:
+    """The ten nearest messages of the agent, all of its vectors compared."""
+    cursor = await connection.execute(_NEAREST, {"vector": vector.literal, "model": vector.model})
     return {int(row["message_id"]) for row in await cursor.fetchall()}
 
 
-async def whole(connection: Connection, text: str, vector: QueryVector, exact_limit: int) -> set[int]:
-    """The first ten messages of a search that scans exactly up to so many messages."""
-    cursor = await connection.execute(
-        "SELECT id FROM search_messages(%s, %s::halfvec, %s, floor => %s, exact_limit => %s)",
-        (text, vector.literal, vector.model, vector.floor, exact_limit),
-    )
-    return {int(row["id"]) for row in await cursor.fetchall() if row["id"] is not None}
-
-
-async def measure(db: Database, owner: Owner, source: Source, meaning: Meaning, count: int) -> Found:
-    """Fill an agent and search it."""
+async def measure(db: Database, owner: Owner, source: Source, meaning: Meaning, count: int, others: int) -> Found:
+    """Fill an agent, search it, surround it, and search it again."""
     store = await person(db, f"search-{count}")
     ids = await fill(owner, store, source, count, meaning.model)
-    queries = [text for text, _ in source.questions]
-    vectors = [vector for text in queries if (vector := await meaning.of(text, seconds=60.0))]
-    await timed(db, store, queries[:10], vectors[:10])  # what is on disk comes into memory
-    times = await timed(db, store, queries, vectors)
-    strange = [f"qx{number}zvkj" for number in range(len(vectors[:COMPARED]))]
-    no_word = await timed(db, store, strange, vectors[:COMPARED])
-    index: list[float] = []
-    usual: list[float] = []
-    exactly: list[float] = []
-    for (text, evidence), vector in list(zip(source.questions, vectors, strict=True))[:COMPARED]:
+    asked = [Query(text) for text, _ in source.questions]
+    vectors = [vector for query in asked if (vector := await meaning.of(query.text, seconds=60.0))]
+    await timed(db, store, asked[:10], vectors[:10])  # what is on disk comes into memory
+    alone = await timed(db, store, asked, vectors)
+    await surround(db, owner, source, meaning.model, others)
+    await timed(db, store, asked[:10], vectors[:10])
+    crowded = await timed(db, store, asked, vectors)
+    some, half = vectors[:COMPARED], START - timedelta(minutes=count // 2)
+    no_word = await timed(db, store, [Query(f"qx{number}zvkj") for number in range(len(some))], some)
+    filtered = await timed(db, store, [replace(query, after=half, roles=("user",)) for query in asked[:COMPARED]], some)
+    page_13 = await timed(db, store, [replace(query, page=13) for query in asked[:COMPARED]], some)
+    near: list[float] = []
+    result: list[float] = []
+    for (_, evidence), query, vector in list(zip(source.questions, asked, vectors, strict=True))[:COMPARED]:
         async with db.agent(store.agent, store.place) as connection:
-            exact = await nearest(connection, vector, source.vectors.shape[1], index=False)
-        async with db.agent(store.agent, store.place) as connection:
-            index.append(len(exact & await nearest(connection, vector, source.vectors.shape[1], index=True)) / len(exact))
-        for shares, limit in ((usual, 20_000), (exactly, 10**9)):
-            async with db.agent(store.agent, store.place) as connection:
-                found = await whole(connection, text, vector, limit)
-            shares.append(len(evidence & {ids[id_] for id_ in found if id_ in ids}) / len(evidence))
-    row = await (await owner.execute("SELECT pg_database_size(current_database()) AS size")).fetchone()
+            exact = await nearest(connection, vector)
+            by_meaning = await search_messages(connection, Query(""), vector)
+            found = await search_messages(connection, query, vector)
+        near.append(len(exact & {hit.id for hit in by_meaning.hits}) / len(exact))
+        result.append(len(evidence & {ids[hit.id] for hit in found.hits if hit.id in ids}) / len(evidence))
+    return Found(count, alone, crowded, no_word, filtered, page_13, statistics.fmean(near), statistics.fmean(result))
+
+
+async def indexes(owner: Owner) -> str:
+    """Size and time of making of the two indexes, for a million rows."""
+    row = await (await owner.execute("SELECT count(*) AS rows FROM messages")).fetchone()
     assert row is not None
-    return Found(
-        count, times, no_word, statistics.fmean(index), statistics.fmean(usual), statistics.fmean(exactly), row["size"] / 1e6
-    )
+    millions, told = row["rows"] / 1e6, []
+    for name in _INDEXES:
+        began = time.perf_counter()
+        await owner.execute(f"REINDEX INDEX {name}".encode())
+        seconds = time.perf_counter() - began
+        sized = await (await owner.execute("SELECT pg_relation_size(%s::regclass) AS size", (name,))).fetchone()
+        assert sized is not None
+        told.append(f"{name} {sized['size'] / 1e6 / millions:,.0f} MB, made in {seconds / millions:.0f} s")
+    return "for a million rows: " + "; ".join(told)
 
 
 async def run(
@@ -185,6 +193,7 @@ async def run(
     embedder: Embedder,
     *,
     sizes: Sequence[int],
+    others: int = OTHERS,
     questions: int = QUESTIONS,
     say: Callable[[str], None] = print,
 ) -> list[Found]:
@@ -196,8 +205,9 @@ async def run(
         found = []
         for count in sizes:
             began = time.perf_counter()
-            found.append(await measure(db, owner, source, meaning, count))
+            found.append(await measure(db, owner, source, meaning, count, others))
             say(f"{count:,} messages: done in {time.perf_counter() - began:.0f} s")
+        say(await indexes(owner))
     return found
 
 
@@ -205,25 +215,25 @@ def report(found: Sequence[Found]) -> str:
     """A line a size."""
     rows = []
     for each in found:
-        times = [f"{percentile(part, share) * 1000:.1f}" for part in (each.both, each.no_word) for share in (0.5, 0.95)]
-        rows.append(
-            (
-                f"{each.messages:,}",
-                f"{times[0]} / {times[1]}",
-                f"{times[2]} / {times[3]}",
-                f"{each.index:.1%}",
-                f"{each.result:.3f}",
-                f"{each.exact:.3f}",
-                f"{each.megabytes:,.0f}",
-            )
-        )
-    return table(("messages", "p50 / p95 ms", "no word", "index@10", "R@10", "exact R@10", "database MB"), rows)
+        parts = (each.alone, each.crowd, each.no_word, each.filtered, each.page_13)
+        times = [f"{percentile(part, 0.5) * 1000:.0f} / {percentile(part, 0.95) * 1000:.0f}" for part in parts]
+        ratio = f"{percentile(each.crowd, 0.5) / percentile(each.alone, 0.5):.2f}"
+        rows.append((f"{each.messages:,}", *times[:2], ratio, *times[2:], f"{each.nearest:.1%}", f"{each.result:.3f}"))
+    head = ("messages", "alone ms", "crowd ms", "ratio", "no word", "filtered", "page 13", "nearest", "R@10")
+    return table(head, rows)
 
 
 def main(data: Path, embedder: Embedder | None = None) -> int:
     """Run on servers in a folder of their own. Returns the exit code."""
-    sizes = [*SIZES, *([BIG] if os.environ.get("BIG") == "1" else [])]
+    big = os.environ.get("BIG") == "1"
     chats = chats_of(data)
     with ground() as running:
-        print(report(asyncio.run(run(running, chats, embedder or LocalEmbedder(), sizes=sizes))))
+        found = run(
+            running,
+            chats,
+            embedder or LocalEmbedder(),
+            sizes=[*SIZES, BIG] if big else SIZES,
+            others=BIG_OTHERS if big else OTHERS,
+        )
+        print(report(asyncio.run(found)))
     return 0

@@ -28,6 +28,8 @@ async def recall_storage_search(
     if wanted.before is None:
         # What is being answered would only find itself.
         wanted = replace(wanted, before=min(event.created_at for event in context.claim.events))
+    if query:  # Without words it lists what was last said, wherever it is visible.
+        wanted = replace(wanted, queue=(context.claim.conversation, context.state.fifo_start))
     found = await search_messages(context.connection, wanted, context.vectors.get(query))
     context.seen += [hit.visibility for hit in found.hits]
     await context.fetched("message_id", [hit.id for hit in found.hits])

@@ -25,7 +25,16 @@ def query_of(
         start, end = period(after, before, context.state.tz)
     except ValueError as error:
         raise Refused(str(error)) from None
-    return Query(text, page, context.page_size, tuple(roles), tuple(tags), before=end, after=start)
+    return Query(
+        text,
+        page,
+        context.page_size,
+        tuple(roles),
+        tuple(tags),
+        before=end,
+        after=start,
+        asked_at=context.now.astimezone(context.state.tz),
+    )
 
 
 def show(found: Page, zone: tzinfo) -> str:

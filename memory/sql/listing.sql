@@ -1,5 +1,5 @@
 -- The schema keepsake in rows (what, how) that are equal for equal schemas, whatever the order in which they came about. Of the functions those
--- named in the parameter, by their text (the settings of SECURITY DEFINER ones come from grants.sql); of the indexes not those that `use_embedding_model` makes.
+-- named in the parameter, by their text (the settings of SECURITY DEFINER ones come from grants.sql).
 WITH tables AS (
   SELECT c.* FROM pg_class c WHERE c.relnamespace = 'keepsake'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname NOT IN ('alembic_version', 'functions')
 )
@@ -13,7 +13,6 @@ UNION ALL
 SELECT 'constraint ' || t.relname || '.' || k.conname, pg_get_constraintdef(k.oid) FROM tables t JOIN pg_constraint k ON k.conrelid = t.oid
 UNION ALL
 SELECT 'index ' || i.relname, pg_get_indexdef(i.oid) FROM tables t JOIN pg_index x ON x.indrelid = t.oid JOIN pg_class i ON i.oid = x.indexrelid
-  WHERE i.relname !~ '^embeddings_hnsw_[0-9]+$'
 UNION ALL
 SELECT 'policy ' || p.tablename || '.' || p.policyname, concat_ws(' | ', p.permissive, p.cmd, p.roles::text, p.qual, p.with_check)
   FROM pg_policies p WHERE p.schemaname = 'keepsake'

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from random import Random
 from zoneinfo import ZoneInfo
 
 import psycopg
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.db import Database, value
-from memory.embedding import LocalEmbedder
+from memory.embedding import LocalEmbedder, QueryVector
 from memory.search import Page, Query, pages_of, period, search_messages
 from tests.conftest import Urls
 from tests.memory.people import NOON, ByTopic, Person, texts, understand
@@ -229,19 +230,25 @@ async def test_search_finds_nothing_where_no_agent_is_named(ana: Person) -> None
         assert await value(connection, "SELECT total FROM search_messages('morning')") == 0
 
 
-async def test_a_large_store_is_searched_by_its_index_with_the_same_best_rows(ana: Person) -> None:
-    await ana.say(*[f"We were baking bread for day {n}" for n in range(40)], "The puppy found the beach", author="")
-    meaning = await understand(ana.db, ByTopic())
-    vector = await meaning.of("puppy sea")
-    assert vector is not None
-    statement = "SELECT content, total FROM search_messages('puppy', %s::halfvec, %s, exact_limit => %s)"
+async def test_of_many_vectors_the_nearest_are_found_by_their_signatures(ana: Person, urls: Urls) -> None:
+    """More than are compared one by one: ten lie near the query, the others in no direction."""
+    random = Random(1)
+    asked = [random.gauss(0, 1) for _ in range(128)]
+    with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
+        owner.execute("INSERT INTO embedding_models (id, name, dims) VALUES (7, 'signs', 128)")
+        fill(owner, ana, "Nothing of note %s", 10_500, 1)
+        owner.execute(
+            """INSERT INTO embeddings (agent_id, message_id, place_id, said_at, model_id, embedding)
+               SELECT agent_id, id, place_id, created_at, 7, (
+                 SELECT array_agg(CASE WHEN position %% 1000 = 7 THEN %s[n] + 1.2 * random() - 0.6 ELSE 2 * random() - 1 END)
+                 FROM generate_series(1, 128) n)::vector::halfvec
+               FROM messages WHERE agent_id = %s""",
+            (asked, ana.agent),
+        )
+    vector = QueryVector(f"[{','.join(map(str, asked))}]", 7, 0.6)
     async with ana.here() as connection:
-        exact = await (await connection.execute(statement, (vector.literal, vector.model, 20_000))).fetchall()
-        indexed = await (await connection.execute(statement, (vector.literal, vector.model, 10))).fetchall()
-    assert exact[0]["content"] == indexed[0]["content"] == "The puppy found the beach"
-
-
-LARGE = """SELECT id, content, total FROM search_messages(%s, NULL, NULL, lim => %s, off => %s, exact_limit => 100)"""
+        page = await search_messages(connection, Query("", page_size=20), vector)
+    assert {int(text.split()[-1]) for text in texts(page)} == set(range(7, 10_500, 1_000))
 
 
 def fill(owner: psycopg.Connection, person: Person, content: str, count: int, first: int, visibility: str = "direct") -> None:
@@ -253,49 +260,54 @@ def fill(owner: psycopg.Connection, person: Person, content: str, count: int, fi
     )
 
 
-async def test_in_a_large_store_a_common_word_makes_no_match_beside_a_rare_one(ana: Person, urls: Urls) -> None:
+async def test_a_common_word_makes_no_match_beside_a_rare_one(ana: Person, urls: Urls) -> None:
     with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
         fill(owner, ana, "A note on the weather, number %s", 6_000, 1)
         fill(owner, ana, "Otters and their weather %s", 30, 6_001)
-    async with ana.here() as connection:
-        first = await (await connection.execute(LARGE, ("weather otters", 20, 0))).fetchall()
-        second = await (await connection.execute(LARGE, ("weather otters", 20, 20))).fetchall()
-        common = await (await connection.execute(LARGE, ("weather", 10, 0))).fetchall()
-        exactly = await (await connection.execute(LARGE, ("number 4711", 10, 0))).fetchall()
-    assert len({row["id"] for row in first + second}) == first[0]["total"] == 30
-    assert all("Otters" in row["content"] for row in first + second)
-    assert common[0]["total"] == 6_030
-    assert exactly[0]["content"].endswith("number 4711")
+    first, second = [await ana.recall("weather otters", page_size=20, page=page) for page in (1, 2)]
+    assert len({hit.id for hit in first.hits + second.hits}) == first.total == 30
+    assert all("Otters" in text for text in texts(first) + texts(second))
+    assert (await ana.recall("weather")).headline == "Showing 10 of more than 1,000 results (page 1)"
+    assert texts(await ana.recall("number 4711"))[0].endswith("number 4711")
 
 
-async def test_in_a_large_store_a_row_next_to_a_good_one_ranks_higher(ana: Person, urls: Urls) -> None:
+@pytest.mark.parametrize(
+    ("count", "headline"),
+    [(1_000, "Showing 10 of 1000 results (page 1/100)"), (1_001, "Showing 10 of more than 1,000 results (page 1)")],
+)
+async def test_totals_are_exact_up_to_a_thousand(ana: Person, urls: Urls, count: int, headline: str) -> None:
+    with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
+        fill(owner, ana, "A note on otters, number %s", count, 1)
+    assert (await ana.recall("otters")).headline == headline
+    assert (await ana.recall("")).headline == headline
+    pages = [await ana.recall("otters", page=page, page_size=50) for page in range(1, 21)]
+    assert len({hit.id for page in pages for hit in page.hits}) == 1_000
+
+
+async def test_among_many_rows_one_next_to_a_good_one_ranks_higher(ana: Person, urls: Urls) -> None:
     with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
         fill(owner, ana, "Nothing of note %s", 300, 1)
         fill(owner, ana, "We saw the aquarium", 1, 301)
         fill(owner, ana, "And an otter, an otter in the aquarium", 1, 302)
         fill(owner, ana, "Nothing of note %s", 100, 303)
         fill(owner, ana, "Yesterday I closed the aquarium", 1, 450)
-    async with ana.here() as connection:
-        rows = await (await connection.execute(LARGE, ("otter aquarium", 3, 0))).fetchall()
-    assert [row["content"] for row in rows] == [
+    assert texts(await ana.recall("otter aquarium")) == [
         "And an otter, an otter in the aquarium",
         "We saw the aquarium",
         "Yesterday I closed the aquarium",
     ]
 
 
-async def test_a_large_store_shows_and_counts_only_what_may_be_used_here(db: Database, urls: Urls) -> None:
+async def test_many_rows_of_elsewhere_are_neither_shown_nor_counted(db: Database, urls: Urls) -> None:
     direct = await Person.of(db)
     public = await Person.of(db, place="square", kind="public")
     with psycopg.connect(urls.owner, autocommit=True, options="-c search_path=keepsake,public") as owner:
         fill(owner, direct, "A secret otter %s", 300, 1)
         fill(owner, public, "An open otter %s", 3, 1, "public")
-    async with public.here() as connection:
-        rows = await (await connection.execute(LARGE, ("otter", 10, 0))).fetchall()
-        quoted = await (await connection.execute(LARGE, ('"secret otter"', 10, 0))).fetchall()
-    assert {row["total"] for row in rows} == {3}
-    assert all("open" in row["content"] for row in rows)
-    assert not any("secret" in str(row["content"]) for row in quoted)
+    found = await public.recall("otter")
+    assert found.total == 3
+    assert all("open" in text for text in texts(found))
+    assert not any("secret" in text for text in texts(await public.recall('"secret otter"')))
 
 
 async def test_under_the_bots_role_the_search_uses_the_index_of_words(ana: Person, urls: Urls) -> None:
@@ -323,7 +335,7 @@ async def test_under_the_bots_role_the_search_uses_the_index_of_words(ana: Perso
         connection.add_notice_handler(lambda notice: plans.append(notice.message_primary or ""))
         assert (await search_messages(connection, Query("rare7"))).total == 52
     assert "Bitmap Index Scan on messages_words" in "".join(plans)
-    assert "tsv @@" in "".join(plans)
+    assert "Seq Scan on messages" not in "".join(plans)
 
 
 @pytest.mark.parametrize("place", ["2026-05-07", "0001-01-01", "9999-12-31"])

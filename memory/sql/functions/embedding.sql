@@ -4,7 +4,7 @@
 CREATE FUNCTION unembedded_agents(p_limit integer) RETURNS SETOF bigint
 LANGUAGE sql SECURITY DEFINER AS $$ SELECT DISTINCT agent_id FROM unembedded LIMIT p_limit $$;
 
--- Makes a model known, with an index of its own; a change of model queues every row without its vector.
+-- Makes a model known; a change of model queues every row without its vector.
 CREATE FUNCTION use_embedding_model(p_name text, p_dims integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE model embedding_models;
@@ -13,8 +13,6 @@ BEGIN
   SELECT * INTO model FROM embedding_models WHERE name = p_name;
   IF NOT FOUND THEN
     INSERT INTO embedding_models (name, dims) VALUES (p_name, p_dims) RETURNING * INTO model;
-    EXECUTE format('CREATE INDEX %I ON embeddings USING hnsw ((embedding::halfvec(%s)) halfvec_cosine_ops) WHERE model_id = %s',
-                   'embeddings_hnsw_' || model.id, p_dims, model.id);
   ELSIF model.dims <> p_dims THEN
     RAISE EXCEPTION 'embedding model % has % dimensions, not %', p_name, model.dims, p_dims USING ERRCODE = 'KS002';
   END IF;

@@ -1,28 +1,51 @@
--- Search of recall storage and archival storage: words and meaning blended.
+-- Search of recall storage and archival storage: words and meaning blended. One path, whatever the size; its cost depends on the agent's own rows.
 --
--- The agent and the places come from the session's settings, never from arguments; the functions belong to the owner,
--- because under the bot's row-level security the text operator cannot use its index.
+-- The agent and the places come from the session's settings, never from arguments; the two functions that the bot calls belong to the owner,
+-- because under the bot's row-level security an index of words cannot be used.
 --
--- What a match is: a row that shares a word with the query, or (when no row shares one) contains the query's text, or is
--- among the `nearest` rows in meaning and either in the first ten of those or one standard deviation nearer than the average.
--- Order: rows that contain the quoted parts of the query (the whole query, when nothing is quoted) first; then by score; then the newest.
--- Score of a row: meaning_share * z(cosine) + (1 - meaning_share) * z(sum of the shared words' inverse document frequencies),
--- plus a half of the scores of the messages next to it and a quarter of the next but one (measured on LoCoMo, see memory/search.py).
--- With more than `exact_limit` rows an agent is searched in two stages by estimates; see search_ranked_large for what differs.
+-- What a match is: a row that shares a word with the query (not one of the agent's commonest words, unless the query has no other), or (when
+-- no row shares one) contains the query's text, or is among the 50 nearest in meaning and either in the first ten of those or one standard
+-- deviation nearer than usual. Order: rows that contain the quoted parts of the query (the whole query, when nothing is quoted) first; then
+-- by score; then the newest. Matches beyond the best some hundred, which are scored in full, follow by their words alone.
 
--- One page of recall storage, best first. `after` is inclusive, `before` is not; of the roles, `quote` means somebody else's
--- quoted words. A blank query without a vector lists the newest first.
+-- All that the ranking goes by. The weights were learned on questions about other conversations; memory/search.py says what each brought.
+CREATE FUNCTION search_weights(
+  OUT meaning float8,       -- of a standard deviation of cosine above the agent's usual one
+  OUT words float8,         -- of the shared words' rarities, together: of a word in one row only 6.3, and less in a long query
+  OUT meaning_beside float8, OUT meaning_next_but_one float8,   -- of the same of the two messages next to it, and of the next but one
+  OUT words_beside float8, OUT words_next_but_one float8,
+  OUT answers float8,       -- besides that, of the words of the message before, if it asks something
+  OUT speaker float8,       -- for a message of the one person whom the query names
+  OUT question float8,      -- for a message that ends with a question mark, if the query does, too
+  OUT day float8,           -- for a message of the days that the query names
+  OUT time_words float8,    -- for a message with words of time, if the query asks for a time
+  OUT common integer,       -- rows that a word may be looked up in; in more, it is a common word
+  OUT exact integer,        -- own vectors that are compared one by one; of more, the nearest signatures are
+  OUT nearest integer, OUT best_words integer, OUT best integer,  -- rows that go on from meaning, from words, and to their neighbours
+  OUT sample integer,       -- rows that tell what is usual
+  OUT most integer          -- matches that are counted
+) LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT 0.48, 0.28, 0.3, 0.17, 0.09, 0.1, 0.15, 2.2, -1.1, 4.4, 2.05, 5000, 10000, 100, 120, 80, 256, 1000
+$$;
+
+-- One page of recall storage, best first. `after` is inclusive, `before` is not; of the roles, `quote` means somebody else's quoted words.
+-- `about`: the times that the query names; `time_words`: words that tell a time, if it asks for one. Left out is what is visible anyway: the messages of
+-- `queue` (a conversation) from position `queue_from` on that have at most `queue_whole` characters. A blank query without a vector lists the
+-- newest first. `total` is exact up to `most`, and one more beyond. Exactly one row has id null when the page is empty.
 CREATE FUNCTION search_messages(
   query text, query_embedding halfvec DEFAULT NULL, model integer DEFAULT NULL, roles text[] DEFAULT NULL,
-  before timestamptz DEFAULT NULL, after timestamptz DEFAULT NULL, lim integer DEFAULT 10, off integer DEFAULT 0,
-  meaning_share float8 DEFAULT 0.5, floor float8 DEFAULT 0, exact_limit integer DEFAULT 20000
+  before timestamptz DEFAULT NULL, after timestamptz DEFAULT NULL, lim integer DEFAULT 10, off integer DEFAULT 0, floor float8 DEFAULT 0,
+  about tstzmultirange DEFAULT NULL, time_words text DEFAULT NULL,
+  queue bigint DEFAULT NULL, queue_from bigint DEFAULT NULL, queue_whole integer DEFAULT NULL
 ) RETURNS TABLE (id bigint, score float8, total bigint, content text, author_name text, role text, kind text, visibility text, created_at timestamptz,
   place_id bigint, place_kind text, place_name text, platform text, workspace text)
 LANGUAGE sql SECURITY DEFINER SET search_path = keepsake, public, pg_temp
 AS $$
   SELECT r.id, r.score, r.total, m.content, m.author_name, m.role, m.kind, m.visibility, m.created_at,
      p.id, p.kind, p.name, p.platform, p.workspace
-  FROM search_ranked('messages', query, query_embedding, model, roles, NULL, before, after, lim, off, meaning_share, floor, exact_limit)
+  FROM search_ranked(('messages', current_agent(), whole_places(), public_places(), shared_places(), roles, NULL, before, after,
+      queue, queue_from, queue_whole)::search_filter, query, query_embedding, model, lim, off, floor, about, time_words)
     WITH ORDINALITY r (id, score, total, nth)
   LEFT JOIN messages m ON m.id = r.id LEFT JOIN places p ON p.id = m.place_id
   ORDER BY r.nth
@@ -31,252 +54,214 @@ $$;
 -- One page of archival storage; with `tags`, of the passages that have any of them.
 CREATE FUNCTION search_passages(
   query text, query_embedding halfvec DEFAULT NULL, model integer DEFAULT NULL, tags text[] DEFAULT NULL,
-  before timestamptz DEFAULT NULL, after timestamptz DEFAULT NULL, lim integer DEFAULT 10, off integer DEFAULT 0,
-  meaning_share float8 DEFAULT 0.5, floor float8 DEFAULT 0, exact_limit integer DEFAULT 20000
+  before timestamptz DEFAULT NULL, after timestamptz DEFAULT NULL, lim integer DEFAULT 10, off integer DEFAULT 0, floor float8 DEFAULT 0
 ) RETURNS TABLE (id bigint, score float8, total bigint, content text, author_name text, tags_of text[], visibility text, created_at timestamptz,
   place_id bigint, place_kind text, place_name text, platform text, workspace text)
 LANGUAGE sql SECURITY DEFINER SET search_path = keepsake, public, pg_temp
 AS $$
   SELECT r.id, r.score, r.total, a.content, a.author_name, a.tags, a.visibility, a.created_at,
      p.id, p.kind, p.name, p.platform, p.workspace
-  FROM search_ranked('passages', query, query_embedding, model, NULL, tags, before, after, lim, off, meaning_share, floor, exact_limit)
+  FROM search_ranked(('passages', current_agent(), whole_places(), public_places(), shared_places(), NULL, tags, before, after,
+      NULL, NULL, NULL)::search_filter, query, query_embedding, model, lim, off, floor, NULL, NULL)
     WITH ORDINALITY r (id, score, total, nth)
   LEFT JOIN passages a ON a.id = r.id LEFT JOIN places p ON p.id = a.place_id
   ORDER BY r.nth
 $$;
 
--- The ranked ids of one page. Exactly one row has id null when the page is empty, so that the total is always known.
-CREATE FUNCTION search_ranked(
-  source text, query text, query_embedding halfvec, model integer, only_roles text[], only_tags text[],
-  before timestamptz, after timestamptz, lim integer, off integer, meaning_share float8, floor float8, exact_limit integer
-) RETURNS TABLE (id bigint, score float8, total bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = keepsake, public, pg_temp SET jit = off
+-- Whether a row may be used here (rule 5). Inlined, as the next three.
+CREATE FUNCTION search_usable(f search_filter, place_id bigint, visibility text, shareable boolean) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT place_id = ANY (f.whole) OR (visibility = 'public' AND place_id = ANY (f.public)) OR (shareable AND place_id = ANY (f.shared)) $$;
+
+-- The rows that may be used here, with a sign of whether the filter wants them as results.
+CREATE FUNCTION search_rows(f search_filter)
+RETURNS TABLE (id bigint, thread bigint, step bigint, author text, content text, tsv tsvector, keys bigint[], created_at timestamptz, wanted boolean)
+LANGUAGE sql STABLE
 AS $$
+  SELECT m.id, m.conversation_id, m.position, m.author_name, m.content, m.tsv, search_keys(m.agent_id, tsvector_to_array(m.tsv)), m.created_at,
+    (f.before IS NULL OR m.created_at < f.before) AND (f.after IS NULL OR m.created_at >= f.after)
+    AND (f.roles IS NULL OR CASE m.kind WHEN 'quote' THEN 'quote' ELSE m.role END = ANY (f.roles))
+    AND (f.queue IS NULL OR m.conversation_id <> f.queue OR m.position < f.queue_from OR length(m.content) > f.queue_whole)
+  FROM messages m
+  WHERE f.source = 'messages' AND m.agent_id = f.agent AND m.searchable
+    AND search_usable(f, m.place_id, m.visibility, m.shareable)
+  UNION ALL
+  SELECT p.id, p.id, 0::bigint, ''::text, p.content, p.tsv, search_keys(p.agent_id, tsvector_to_array(p.tsv)), p.created_at,
+    (f.before IS NULL OR p.created_at < f.before) AND (f.after IS NULL OR p.created_at >= f.after) AND (f.tags IS NULL OR p.tags && f.tags)
+  FROM passages p
+  WHERE f.source = 'passages' AND p.agent_id = f.agent
+    AND search_usable(f, p.place_id, p.visibility, p.shareable)
+$$;
+
+-- The agent's signatures, of every place; the index has all of it.
+CREATE FUNCTION search_signatures(f search_filter, model integer) RETURNS TABLE (id bigint, signature varbit, embedding halfvec)
+LANGUAGE sql STABLE
+AS $$
+  SELECT e.message_id, e.signature, e.embedding FROM embeddings e
+  WHERE f.source = 'messages' AND e.agent_id = f.agent AND e.model_id = model AND e.message_id IS NOT NULL
+    AND e.place_id = ANY (f.whole || f.public || f.shared) AND (f.before IS NULL OR e.said_at < f.before) AND (f.after IS NULL OR e.said_at >= f.after)
+  UNION ALL
+  SELECT e.passage_id, e.signature, e.embedding FROM embeddings e
+  WHERE f.source = 'passages' AND e.agent_id = f.agent AND e.model_id = model AND e.passage_id IS NOT NULL
+    AND e.place_id = ANY (f.whole || f.public || f.shared) AND (f.before IS NULL OR e.said_at < f.before) AND (f.after IS NULL OR e.said_at >= f.after)
+$$;
+
+-- The vectors of some rows.
+CREATE FUNCTION search_vectors(f search_filter, model integer, ids bigint[]) RETURNS TABLE (id bigint, embedding halfvec)
+LANGUAGE sql STABLE
+AS $$
+  SELECT e.message_id, e.embedding FROM embeddings e WHERE f.source = 'messages' AND e.message_id = ANY (ids) AND e.model_id = model
+  UNION ALL
+  SELECT e.passage_id, e.embedding FROM embeddings e WHERE f.source = 'passages' AND e.passage_id = ANY (ids) AND e.model_id = model
+$$;
+
+-- The ranked ids of one page.
+CREATE FUNCTION search_ranked(f search_filter, query text, query_embedding halfvec, model integer, lim integer, off integer, floor float8,
+  about tstzmultirange, time_words text) RETURNS TABLE (id bigint, score float8, total bigint)
+LANGUAGE plpgsql ROWS 20 SET search_path = keepsake, public, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
 DECLARE
-  terms text[] := ARRAY(SELECT DISTINCT word FROM unnest(search_words(left(query, 2000), false)) word WHERE word <> ''
-                        ORDER BY word LIMIT 200);
   phrases CONSTANT text[] := search_phrases(query);
-  -- a row with the phrase has its words; the ends of a phrase may be parts of words
-  needed CONSTANT float8 := 0.7 * (SELECT count(DISTINCT word) FROM unnest(search_words(left(array_to_string(phrases, ' '), 2000), false)) word
-                                   WHERE word = ANY (terms));
-  mine CONSTANT text := 'm.agent_id = $1 AND (m.place_id = ANY ($2) OR (m.visibility = ''public'' AND m.place_id = ANY ($3))'
-    || ' OR (m.shareable AND m.place_id = ANY ($4)))' || CASE source WHEN 'messages' THEN ' AND m.searchable' ELSE '' END;
-  wanted CONSTANT text := '($5 IS NULL OR m.created_at < $5) AND ($6 IS NULL OR m.created_at >= $6) AND '
-    || CASE source WHEN 'messages' THEN '($7 IS NULL OR CASE m.kind WHEN ''quote'' THEN ''quote'' ELSE m.role END = ANY ($7))' ELSE '($8 IS NULL OR m.tags && $8)' END;
-  thread CONSTANT text := CASE source WHEN 'messages' THEN 'm.conversation_id AS thread, m.position AS step' ELSE 'm.id AS thread, 0::bigint AS step' END;
-  link CONSTANT text := CASE source WHEN 'messages' THEN 'e.message_id' ELSE 'e.passage_id' END;
-  size bigint;
-  dims integer;
-  near text;
+  terms CONSTANT text[] := ARRAY(SELECT DISTINCT word FROM unnest(search_words(left(query, 2000), false)) word WHERE word <> '' ORDER BY word LIMIT 200);
+  of_phrases CONSTANT text[] := search_words(left(array_to_string(phrases, ' '), 2000), false);
+  w record;          -- the weights
+  own bigint;        -- how many rows the agent has, about
+  usual record;      -- mean and spread of closeness
+  is_question CONSTANT boolean := query ~ '[?？]\s*$';
+  signs CONSTANT varbit := binary_quantize(query_embedding);
+  of_time CONSTANT tsquery := (SELECT string_agg(search_query(word)::text, ' | ')::tsquery FROM unnest(search_words(time_words, false)) word WHERE word <> '');
+  many integer;      -- vectors that are looked at closely: more where some will not be wanted
 BEGIN
-  IF source NOT IN ('messages', 'passages') THEN
-    RAISE EXCEPTION 'no such source';
-  END IF;
-  SELECT d.dims INTO dims FROM embedding_models d WHERE d.id = model;
-  IF query_embedding IS NOT NULL AND vector_dims(query_embedding) IS DISTINCT FROM dims THEN
+  SELECT * INTO w FROM search_weights();
+  many := w.nearest * CASE WHEN f.roles IS NULL AND f.tags IS NULL THEN 4 ELSE 10 END;
+  IF query_embedding IS NOT NULL AND vector_dims(query_embedding) IS DISTINCT FROM (SELECT m.dims FROM embedding_models m WHERE m.id = model) THEN
     query_embedding := NULL;  -- the vector is of another model: words alone are better than an error
   END IF;
+
+  -- Nothing to look for: the newest first.
   IF phrases = '{}' AND query_embedding IS NULL THEN
-    RETURN QUERY EXECUTE format($q$
+    RETURN QUERY
       SELECT page.id, 0::float8, counted.total
-      FROM (SELECT count(*) AS total FROM %1$I m WHERE %2$s AND %3$s) counted
-      LEFT JOIN (SELECT m.id, m.created_at FROM %1$I m WHERE %2$s AND %3$s ORDER BY m.created_at DESC, m.id DESC LIMIT $9 OFFSET $10) page ON true
-      ORDER BY page.created_at DESC, page.id DESC $q$, source, mine, wanted)
-    USING current_agent(), whole_places(), public_places(), shared_places(), before, after, only_roles, only_tags, lim, off;
+      FROM (SELECT count(*) AS total FROM (SELECT FROM search_rows(f) r WHERE r.wanted LIMIT w.most + 1) _) counted
+      LEFT JOIN (SELECT r.id, r.created_at FROM search_rows(f) r WHERE r.wanted ORDER BY r.created_at DESC, r.id DESC LIMIT lim OFFSET off) page ON true
+      ORDER BY page.created_at DESC, page.id DESC;
     RETURN;
   END IF;
 
-  EXECUTE format('SELECT count(*) FROM %I WHERE agent_id = $1', source) INTO size USING current_agent();
-  IF size > exact_limit THEN
-    RETURN QUERY SELECT * FROM search_ranked_large(source, terms, phrases, query_embedding, model, dims, only_roles, only_tags, before, after,
-      lim, off, meaning_share, floor, size, mine, wanted, thread);
-    RETURN;
-  END IF;
-  IF query_embedding IS NULL THEN
-    near := 'SELECT NULL::bigint AS id, NULL::float8 AS closeness WHERE false';
-  ELSE
-    near := format('SELECT %1$s AS id, 1 - (e.embedding <=> $11) AS closeness FROM embeddings e'
-      || ' WHERE e.agent_id = $1 AND e.model_id = %2$s AND %1$s IS NOT NULL', link, model);
-  END IF;
+  -- What is usual: the agent's size (counted while that is cheap), and how close its first rows are.
+  own := CASE f.source
+    WHEN 'messages' THEN greatest((SELECT count(*) FROM (SELECT FROM messages m WHERE m.agent_id = f.agent LIMIT w.exact + 1) _),
+                                  (SELECT sum(c.next_position - 1) FROM conversations c WHERE c.agent_id = f.agent))
+    ELSE (SELECT count(*) FROM (SELECT FROM passages p WHERE p.agent_id = f.agent LIMIT 10 * w.exact) _) END;
+  SELECT avg(c.closeness) AS mean, nullif(stddev_pop(c.closeness), 0) AS spread INTO usual
+  FROM (SELECT 1 - (v.embedding <=> query_embedding) AS closeness FROM search_signatures(f, model) v LIMIT w.sample) c;
 
-  -- Unions, groups and windows instead of joins: a new database has no statistics, and a planner that expects one row
-  -- would loop over all pairs.
-  RETURN QUERY EXECUTE format($q$
-    WITH hits AS MATERIALIZED (
-      SELECT term, hit.id FROM unnest($12) term
-      CROSS JOIN LATERAL (SELECT m.id FROM %1$I m WHERE m.tsv @@ search_query(term) AND %2$s) hit
-    ), words AS MATERIALIZED (
-      SELECT h.id, count(*) AS terms, sum(ln(1 + (greatest($13 - h.rows, 0) + 0.5) / (h.rows + 0.5)))::float8 AS words
-      FROM (SELECT hits.id, count(*) OVER (PARTITION BY term) AS rows FROM hits) h GROUP BY h.id
-    ), found AS MATERIALIZED (
-      SELECT m.id FROM %1$I m WHERE m.id = ANY (ARRAY(SELECT words.id FROM words WHERE terms >= $15)) AND search_contains(m.content, $14)
-      UNION ALL
-      SELECT m.id FROM %1$I m WHERE %2$s AND %3$s AND NOT (SELECT EXISTS (SELECT FROM words)) AND search_contains(m.content, $14)
-    ), near AS MATERIALIZED (
-      %4$s
-    ), scored AS MATERIALIZED (
-      SELECT part.id, max(part.thread) AS thread, max(part.step) AS step, bool_or(part.wanted) AS wanted,
-             coalesce(max(part.words), 0) AS words, max(part.closeness) AS closeness, bool_or(part.found) AS first
-      FROM (
-        SELECT m.id, %5$s, %3$s AS wanted, NULL::float8 AS words, NULL::float8 AS closeness, false AS found FROM %1$I m WHERE %2$s
-        UNION ALL SELECT words.id, NULL, NULL, NULL, words.words, NULL, false FROM words
-        UNION ALL SELECT near.id, NULL, NULL, NULL, NULL, near.closeness, false FROM near
-        UNION ALL SELECT found.id, NULL, NULL, NULL, NULL, NULL, true FROM found
-      ) part
-      GROUP BY part.id HAVING count(part.thread) > 0
-    ), reckoned AS (
-      -- a row without a vector counts as average
-      SELECT s.*, coalesce(s.closeness, avg(s.closeness) OVER ()) AS reckoned FROM scored s
-    ), blended AS (
-      SELECT r.*, coalesce((r.reckoned - avg(r.closeness) OVER every) / nullif(stddev_pop(r.closeness) OVER every, 0), 0) AS z_meaning,
-             coalesce((r.words - avg(r.words) OVER every) / nullif(stddev_pop(r.words) OVER every, 0), 0) AS z_words
-      FROM reckoned r WINDOW every AS ()
-    ), own AS (
-      SELECT b.*, $16 * b.z_meaning + (1 - $16) * b.z_words AS own FROM blended b
-    ), eased AS (
-      SELECT b.*, row_number() OVER (PARTITION BY b.wanted ORDER BY b.closeness DESC NULLS LAST, b.id) AS rank, %6$s AS score
-      FROM own b WINDOW talk AS (PARTITION BY b.thread ORDER BY b.step)
-    ), matched AS MATERIALIZED (
-      -- rounded, so that the order of adding up floats can never reorder rows between two pages
-      SELECT e.id, round(e.score * 1e6) / 1e6 AS score, e.first FROM eased e
-      WHERE e.wanted AND (e.words > 0 OR e.first
-        OR (e.closeness >= $17 AND e.rank <= 50 AND (e.rank <= 10 OR e.z_meaning >= 1)))
-    )
-    SELECT page.id, page.score, counted.total
-    FROM (SELECT count(*) AS total FROM matched) counted
-    LEFT JOIN (SELECT * FROM matched ORDER BY first DESC, score DESC, id DESC LIMIT $9 OFFSET $10) page ON true
-    ORDER BY page.first DESC, page.score DESC, page.id DESC
-  $q$, source, mine, wanted, near, thread, search_eased(source))
-  USING current_agent(), whole_places(), public_places(), shared_places(), before, after, only_roles, only_tags, lim, off,
-    query_embedding, terms, size, phrases, needed, meaning_share, floor;
+  RETURN QUERY
+  WITH
+  -- 1. Words: the rows that have each of them, up to a limit of rows a word.
+  hits AS MATERIALIZED (
+    SELECT t.nth, hit.id FROM unnest(terms) WITH ORDINALITY t (term, nth)
+    CROSS JOIN LATERAL (SELECT r.id FROM search_rows(f) r WHERE r.keys @> ARRAY[hashtextextended(t.term, f.agent)] AND r.wanted LIMIT w.common + 1) hit
+  ), sampled AS MATERIALIZED (
+    SELECT r.tsv FROM search_rows(f) r LIMIT w.sample
+  ), counts AS MATERIALIZED (
+    SELECT t.nth, t.term, t.word, coalesce(h.rows, 0) > w.common AS common,
+      CASE WHEN h.rows > w.common THEN greatest(h.rows, own * (SELECT avg((s.tsv @@ t.word)::integer) FROM sampled s)) ELSE coalesce(h.rows, 0) END AS rows
+    FROM (SELECT nth, term, search_query(term) AS word FROM unnest(terms) WITH ORDINALITY _ (term, nth)) t
+    LEFT JOIN (SELECT hits.nth, count(*) AS rows FROM hits GROUP BY hits.nth) h USING (nth)
+  ), weighed AS MATERIALIZED (
+    SELECT c.nth, c.term, c.word, NOT c.common OR NOT EXISTS (SELECT FROM counts o WHERE NOT o.common AND o.rows > 0) AS matches,
+      c.rarity * sqrt(15 / greatest(sum(c.rarity) FILTER (WHERE c.rows > 0) OVER (), 3)) AS weight
+    FROM (SELECT *, 6.3 / ln(1 + greatest(own, 10)) * ln(1 + (greatest(own - rows, 0) + 0.5) / (rows + 0.5)) AS rarity FROM counts) c
+  ), words AS MATERIALIZED (
+    SELECT h.id, count(*) AS terms, sum(g.weight) AS words FROM hits h JOIN weighed g USING (nth) WHERE g.matches GROUP BY h.id
+  ),
+  -- 2. The text itself: among the rows with most words of the phrases (the ends of a phrase may be parts of words); if no row has any word of
+  -- the query, among the newest rows.
+  found AS MATERIALIZED (
+    SELECT r.id FROM search_rows(f) r
+    WHERE r.id = ANY (ARRAY(SELECT words.id FROM words
+        WHERE words.terms >= 0.7 * (SELECT count(*) FROM weighed WHERE weighed.matches AND weighed.term = ANY (of_phrases))))
+      AND search_contains(r.content, phrases)
+    UNION ALL
+    SELECT r.id FROM (SELECT r.id, r.content FROM search_rows(f) r WHERE r.wanted AND NOT EXISTS (SELECT FROM words)
+                      ORDER BY r.created_at DESC LIMIT w.common) r
+    WHERE search_contains(r.content, phrases)
+  ),
+  -- 3. Meaning: the nearest of the agent's own vectors, exactly; of many, the exactly nearest of those with the nearest signatures.
+  close AS MATERIALIZED (
+    (SELECT v.id, 1 - (v.embedding <=> query_embedding) AS closeness FROM search_signatures(f, model) v WHERE own <= w.exact AND query_embedding IS NOT NULL
+     ORDER BY 2 DESC LIMIT many)
+    UNION ALL
+    SELECT v.id, 1 - (v.embedding <=> query_embedding) FROM search_vectors(f, model, ARRAY(
+      SELECT s.id FROM search_signatures(f, model) s WHERE own > w.exact AND query_embedding IS NOT NULL ORDER BY s.signature <~> signs LIMIT many)) v
+  ), near AS MATERIALIZED (
+    SELECT c.id, c.closeness, row_number() OVER (ORDER BY c.closeness DESC, c.id) AS rank
+    FROM search_rows(f) r JOIN close c ON c.id = r.id WHERE r.id = ANY (ARRAY(SELECT close.id FROM close)) AND r.wanted ORDER BY 3 LIMIT w.nearest
+  ),
+  -- 4. The best of all these, and what was said around the best of them.
+  seeds AS MATERIALIZED (
+    SELECT s.id, w.meaning * coalesce((max(s.closeness) - usual.mean) / usual.spread, 0) + w.words * coalesce(max(s.words), 0) AS score
+    FROM (SELECT near.id, near.closeness, NULL::float8 AS words FROM near
+          UNION ALL (SELECT found.id, NULL, NULL FROM found ORDER BY found.id DESC LIMIT w.best_words)
+          UNION ALL (SELECT words.id, NULL, words.words FROM words ORDER BY words.words DESC, words.id DESC LIMIT w.best_words)) s
+    GROUP BY s.id
+  ), best AS MATERIALIZED (
+    SELECT r.thread, r.step FROM search_rows(f) r
+    WHERE r.id = ANY (ARRAY(SELECT seeds.id FROM seeds ORDER BY seeds.score DESC, seeds.id DESC LIMIT w.best))
+  ), family AS MATERIALIZED (
+    SELECT seeds.id FROM seeds
+    UNION SELECT n.id FROM best b CROSS JOIN LATERAL (SELECT m.id FROM messages m
+      WHERE f.source = 'messages' AND m.conversation_id = b.thread AND m.position BETWEEN b.step - 12 AND b.step - 1
+        AND m.searchable AND m.agent_id = f.agent AND search_usable(f, m.place_id, m.visibility, m.shareable) ORDER BY m.position DESC LIMIT 2) n
+    UNION SELECT n.id FROM best b CROSS JOIN LATERAL (SELECT m.id FROM messages m
+      WHERE f.source = 'messages' AND m.conversation_id = b.thread AND m.position BETWEEN b.step + 1 AND b.step + 12
+        AND m.searchable AND m.agent_id = f.agent AND search_usable(f, m.place_id, m.visibility, m.shareable) ORDER BY m.position LIMIT 2) n
+  ),
+  -- 5. What each of these says for itself. A row without a vector counts as average.
+  told AS MATERIALIZED (
+    SELECT r.id, r.thread, r.step, r.author, r.wanted, r.content ~ '[?？]\s*$' AS asks, e.closeness,
+      coalesce((e.closeness - usual.mean) / usual.spread, 0) AS meaning,
+      (SELECT coalesce(sum(g.weight), 0) FROM weighed g WHERE r.tsv @@ g.word) AS words,
+      coalesce(r.created_at <@ about, false) AS of_the_day, coalesce(r.tsv @@ of_time, false) AS tells_time
+    FROM search_rows(f) r
+    LEFT JOIN (SELECT v.id, 1 - (v.embedding <=> query_embedding) AS closeness FROM search_vectors(f, model, ARRAY(SELECT family.id FROM family)) v
+               WHERE query_embedding IS NOT NULL) e ON e.id = r.id
+    WHERE r.id = ANY (ARRAY(SELECT family.id FROM family))
+  ), named AS MATERIALIZED (
+    SELECT min(a.author) AS author FROM (SELECT author, search_words(author, false) AS names FROM (SELECT DISTINCT told.author FROM told) _) a
+    WHERE a.names <> '{}' AND a.names <@ terms HAVING count(*) = 1
+  ),
+  -- 6. With its neighbours, as far as no more than a handful of calls and results are between.
+  eased AS (
+    SELECT t.*,
+      w.meaning * t.meaning + w.words * t.words
+      + CASE WHEN t.step - lag(t.step) OVER talk <= 6 THEN lag(w.meaning_beside * t.meaning + (w.words_beside + CASE WHEN t.asks THEN w.answers ELSE 0 END) * t.words) OVER talk ELSE 0 END
+      + CASE WHEN lead(t.step) OVER talk - t.step <= 6 THEN lead(w.meaning_beside * t.meaning + w.words_beside * t.words) OVER talk ELSE 0 END
+      + CASE WHEN t.step - lag(t.step, 2) OVER talk <= 12 THEN lag(w.meaning_next_but_one * t.meaning + w.words_next_but_one * t.words, 2) OVER talk ELSE 0 END
+      + CASE WHEN lead(t.step, 2) OVER talk - t.step <= 12 THEN lead(w.meaning_next_but_one * t.meaning + w.words_next_but_one * t.words, 2) OVER talk ELSE 0 END
+      + CASE WHEN t.author = (SELECT named.author FROM named) THEN w.speaker ELSE 0 END + CASE WHEN t.asks AND is_question THEN w.question ELSE 0 END
+      + CASE WHEN t.of_the_day THEN w.day ELSE 0 END + CASE WHEN t.tells_time THEN w.time_words ELSE 0 END AS score
+    FROM told t WINDOW talk AS (PARTITION BY t.thread ORDER BY t.step)
+  ),
+  -- 7. Which of them match, with the matches that were not looked at so closely. Rounded, so that the order of adding up floats can never
+  -- reorder rows between two pages.
+  matched AS MATERIALIZED (
+    SELECT e.id, round((e.score * 1e6)::numeric)::float8 / 1e6 AS score, e.id IN (SELECT found.id FROM found) AS first, true AS whole
+    FROM eased e LEFT JOIN near ON near.id = e.id
+    WHERE e.wanted AND (e.id IN (SELECT words.id FROM words) OR e.id IN (SELECT found.id FROM found)
+      OR (near.closeness >= floor AND near.rank <= 50 AND (near.rank <= 10 OR e.meaning >= 1)))
+    UNION ALL
+    SELECT o.id, max(o.words), bool_or(o.first), false
+    FROM (SELECT words.id, words.words, false AS first FROM words UNION ALL SELECT found.id, 0, true FROM found) o
+    WHERE o.id NOT IN (SELECT family.id FROM family) GROUP BY o.id
+  )
+  -- 8. One page.
+  SELECT page.id, page.score, counted.total
+  FROM (SELECT count(*) AS total FROM (SELECT FROM matched LIMIT w.most + 1) _) counted
+  LEFT JOIN (SELECT * FROM matched ORDER BY matched.first DESC, matched.whole DESC, matched.score DESC, matched.id DESC LIMIT lim OFFSET off) page ON true
+  ORDER BY page.first DESC, page.whole DESC, page.score DESC, page.id DESC;
 END $$;
-
--- The same for an agent with more rows than are scored one by one. What the small search takes from all rows is estimated from some
--- hundred of them, taken at even distances of time (so that every page is ranked alike): how common each word is, and the mean and spread of
--- closeness. A word in more than `common` rows makes no match by itself when the query has a rarer one; it counts in the scores all the same.
--- Scored are the best rows by words, the nearest by the HNSW index, what contains the phrases, and the neighbours of the best of
--- these; the other rows with a rare word follow by their words.
-CREATE FUNCTION search_ranked_large(
-  source text, terms text[], phrases text[], query_embedding halfvec, model integer, dims integer, only_roles text[], only_tags text[],
-  before timestamptz, after timestamptz, lim integer, off integer, meaning_share float8, floor float8, size bigint,
-  mine text, wanted text, thread text, common bigint DEFAULT 5000, sampled integer DEFAULT 400
-) RETURNS TABLE (id bigint, score float8, total bigint)
-LANGUAGE plpgsql SET jit = off
-AS $$
-DECLARE
-  link CONSTANT text := CASE source WHEN 'messages' THEN 'message_id' ELSE 'passage_id' END;
-  sample bigint[];
-  shares float8[];   -- of each term, the share of rows that have it
-  rare text[];
-  weights float8[];  -- of each term, its inverse document frequency
-  words_mean float8;
-  words_spread float8;
-  meaning_mean float8;
-  meaning_spread float8;
-  hits bigint[];
-  needed float8;
-BEGIN
-  EXECUTE format($q$
-    SELECT ARRAY(SELECT DISTINCT probe.id FROM (SELECT min(created_at) AS first, max(created_at) AS last FROM %1$I WHERE agent_id = $1) span
-      CROSS JOIN generate_series(0, $9 - 1) step
-      CROSS JOIN LATERAL (SELECT * FROM %1$I WHERE agent_id = $1 AND created_at >= first + (last - first) * (step::float8 / $9)
-                          ORDER BY created_at LIMIT 1) probe
-      JOIN %1$I m ON m.id = probe.id WHERE %2$s) $q$, source, mine)
-    INTO sample USING current_agent(), whole_places(), public_places(), shared_places(), before, after, only_roles, only_tags, sampled;
-  EXECUTE format($q$
-    SELECT array_agg(share ORDER BY nth) FROM (
-      SELECT nth, (SELECT count(*) FROM %I m WHERE m.id = ANY ($1) AND m.tsv @@ search_query(term))::float8 / greatest(cardinality($1), 1) AS share
-      FROM unnest($2) WITH ORDINALITY _ (term, nth)) counted $q$, source) INTO shares USING sample, terms;
-  SELECT array_agg(term) INTO rare FROM unnest(terms, shares) _ (term, share) WHERE share * size <= common;
-  IF rare IS NULL THEN
-    rare := ARRAY(SELECT term FROM unnest(terms, shares) _ (term, share) ORDER BY share, term LIMIT 1);
-  END IF;
-  needed := 0.7 * (SELECT count(DISTINCT word) FROM unnest(search_words(left(array_to_string(phrases, ' '), 2000), false)) word WHERE word = ANY (rare));
-  IF query_embedding IS NOT NULL THEN
-    EXECUTE format('SELECT avg(c), stddev_pop(c) FROM (SELECT 1 - (e.embedding <=> $1) AS c FROM embeddings e WHERE e.%I = ANY ($2) AND e.model_id = %s) _',
-      link, model) INTO meaning_mean, meaning_spread USING query_embedding, sample;
-  END IF;
-  PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '200', true);
-
-  RETURN QUERY EXECUTE format($q$
-    WITH hits AS MATERIALIZED (
-      SELECT term, hit.id FROM unnest($12) term
-      CROSS JOIN LATERAL (SELECT m.id FROM %1$I m WHERE m.tsv @@ search_query(term) AND %2$s AND %3$s) hit
-    ), counts AS MATERIALIZED (
-      SELECT t.term, coalesce(h.rows, t.share * $13) AS rows, ln(1 + (greatest($13 - coalesce(h.rows, t.share * $13), 0) + 0.5) / (coalesce(h.rows, t.share * $13) + 0.5)) AS weight
-      FROM unnest($18, $19) t (term, share) LEFT JOIN (SELECT term, count(*)::float8 AS rows FROM hits GROUP BY term) h USING (term)
-    ), spread AS MATERIALIZED (
-      SELECT coalesce(sum(rows / $13 * weight), 0)::float8 AS mean, coalesce(sqrt(sum(rows / $13 * (1 - rows / $13) * weight * weight)), 0)::float8 AS sigma
-      FROM counts
-    ), words AS MATERIALIZED (
-      SELECT h.id, count(*) AS terms, sum(weight)::float8 AS words FROM hits h JOIN counts USING (term) GROUP BY h.id
-    ), found AS MATERIALIZED (
-      SELECT m.id FROM %1$I m WHERE m.id = ANY (ARRAY(SELECT words.id FROM words WHERE terms >= $15)) AND search_contains(m.content, $14)
-      UNION ALL
-      SELECT m.id FROM %1$I m WHERE %2$s AND %3$s AND NOT (SELECT EXISTS (SELECT FROM words)) AND search_contains(m.content, $14)
-    ), near AS MATERIALIZED (
-      %4$s
-    ), seeds AS MATERIALIZED (
-      SELECT ARRAY(SELECT near.id FROM near UNION (SELECT found.id FROM found ORDER BY found.id DESC LIMIT 400)
-                   UNION (SELECT words.id FROM words ORDER BY words.words DESC, words.id DESC LIMIT 400)) AS ids
-    ), first_scores AS MATERIALIZED (
-      SELECT m.id, m.thread, m.step, m.words, coalesce((e.closeness - $20) / nullif($21, 0), 0) AS z FROM (
-        SELECT m.id, %5$s, (SELECT coalesce(sum(weight), 0)::float8 FROM counts WHERE m.tsv @@ search_query(term)) AS words
-        FROM %1$I m WHERE m.id = ANY ((SELECT ids FROM seeds)::bigint[])) m
-      LEFT JOIN (SELECT e.%7$I AS id, 1 - (e.embedding <=> $11) AS closeness FROM embeddings e
-                 WHERE e.%7$I = ANY ((SELECT ids FROM seeds)::bigint[]) AND e.model_id = %8$s) e USING (id)
-    ), best AS MATERIALIZED (
-      SELECT f.thread, f.step FROM first_scores f, spread
-      ORDER BY $16 * f.z + (1 - $16) * coalesce((f.words - spread.mean) / nullif(spread.sigma, 0), 0) DESC, f.id LIMIT 150
-    ), candidates AS MATERIALIZED (
-      SELECT ARRAY(SELECT unnest(ids) FROM seeds UNION %9$s) AS ids
-    ), scored AS MATERIALIZED (
-      SELECT m.id, m.thread, m.step, m.wanted, m.words, e.closeness, m.id = ANY (ARRAY(SELECT found.id FROM found)) AS first,
-             coalesce((e.closeness - $20) / nullif($21, 0), 0) AS z_meaning
-      FROM (SELECT m.id, %5$s, %3$s AS wanted, (SELECT coalesce(sum(weight), 0)::float8 FROM counts WHERE m.tsv @@ search_query(term)) AS words
-            FROM %1$I m WHERE m.id = ANY ((SELECT ids FROM candidates)::bigint[]) AND %2$s) m
-      LEFT JOIN (SELECT e.%7$I AS id, 1 - (e.embedding <=> $11) AS closeness FROM embeddings e
-                 WHERE e.%7$I = ANY ((SELECT ids FROM candidates)::bigint[]) AND e.model_id = %8$s) e USING (id)
-    ), own AS (
-      SELECT s.*, $16 * s.z_meaning + (1 - $16) * coalesce((s.words - spread.mean) / nullif(spread.sigma, 0), 0) AS own FROM scored s, spread
-    ), eased AS (
-      SELECT b.*, row_number() OVER (PARTITION BY b.wanted ORDER BY b.closeness DESC NULLS LAST, b.id) AS rank, %6$s AS score
-      FROM own b WINDOW talk AS (PARTITION BY b.thread ORDER BY b.step)
-    ), matched AS MATERIALIZED (
-      SELECT e.id, round(e.score * 1e6) / 1e6 AS score, e.first, true AS whole FROM eased e
-      WHERE e.wanted AND (e.id = ANY (ARRAY(SELECT words.id FROM words)) OR e.first
-        OR (e.closeness >= $17 AND e.rank <= 50 AND (e.rank <= 10 OR e.z_meaning >= 1)))
-      UNION ALL
-      SELECT w.id, round(w.words * 1e6) / 1e6, w.first, false FROM (
-        SELECT words.id, words.words, false AS first FROM words WHERE NOT words.id = ANY (ARRAY(SELECT found.id FROM found))
-        UNION ALL SELECT found.id, 0, true FROM found) w
-      WHERE NOT w.id = ANY ((SELECT ids FROM candidates)::bigint[])
-    )
-    SELECT page.id, page.score, counted.total
-    FROM (SELECT count(*) AS total FROM matched) counted
-    LEFT JOIN (SELECT * FROM matched ORDER BY first DESC, whole DESC, score DESC, id DESC LIMIT $9 OFFSET $10) page ON true
-    ORDER BY page.first DESC, page.whole DESC, page.score DESC, page.id DESC
-  $q$, source, mine, wanted,
-    CASE WHEN query_embedding IS NULL THEN 'SELECT NULL::bigint AS id WHERE false' ELSE
-      format('SELECT m.id FROM embeddings e JOIN %2$I m ON m.id = e.%3$I WHERE e.agent_id = $1 AND e.model_id = %4$s AND %5$s AND %6$s'
-        || ' ORDER BY e.embedding::halfvec(%1$s) <=> $11::halfvec(%1$s) LIMIT 200', dims, source, link, model, mine, wanted) END,
-    thread, search_eased(source), link, coalesce(model, 0),
-    CASE source WHEN 'messages' THEN 'SELECT n.id FROM best CROSS JOIN LATERAL (SELECT m.id FROM messages m WHERE m.conversation_id = best.thread'
-      || ' AND m.position BETWEEN best.step - 12 AND best.step + 12 AND m.searchable) n' ELSE 'SELECT NULL::bigint WHERE false' END)
-  USING current_agent(), whole_places(), public_places(), shared_places(), before, after, only_roles, only_tags, lim, off,
-    query_embedding, rare, size, phrases, needed, meaning_share, floor, terms, shares, meaning_mean, meaning_spread;
-END $$;
-
--- The expression of a row's score from its own and those of its neighbours, over a window `talk`: a neighbour counts when at most a
--- handful of unsearchable rows (calls, results) stand between.
-CREATE FUNCTION search_eased(source text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-AS $$
-  SELECT CASE source WHEN 'messages' THEN 'b.own
-    + CASE WHEN b.step - lag(b.step) OVER talk <= 6 THEN 0.5 * lag(b.own) OVER talk ELSE 0 END
-    + CASE WHEN lead(b.step) OVER talk - b.step <= 6 THEN 0.5 * lead(b.own) OVER talk ELSE 0 END
-    + CASE WHEN b.step - lag(b.step, 2) OVER talk <= 12 THEN 0.25 * lag(b.own, 2) OVER talk ELSE 0 END
-    + CASE WHEN lead(b.step, 2) OVER talk - b.step <= 12 THEN 0.25 * lead(b.own, 2) OVER talk ELSE 0 END' ELSE 'b.own' END
-$$;
 
 -- A word as a tsquery that matches exactly it.
 CREATE FUNCTION search_query(word text) RETURNS tsquery LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

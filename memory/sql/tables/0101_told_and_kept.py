@@ -14,4 +14,5 @@ def upgrade() -> None:
         "0101/forgetting.sql",
         "0101/appointments.sql",
         "0101/living.sql",
+        "0101/search.sql",
     )

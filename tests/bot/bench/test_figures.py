@@ -65,12 +65,11 @@ async def test_prompt_growth_compares_every_call_with_full_context(running: Serv
     assert "In a prefix seen before" in prompt_growth.report(calls, 60, 20)
 
 
-async def test_search_finds_with_the_index_what_a_scan_finds(running: Servers, locomo: Path) -> None:
-    [found] = await search.run(running, chats_of(locomo), LetterEmbedder(), sizes=[200], questions=2, say=quiet)
+async def test_search_is_measured_alone_and_in_a_crowd(running: Servers, locomo: Path) -> None:
+    [found] = await search.run(running, chats_of(locomo), LetterEmbedder(), sizes=[200], others=2, questions=2, say=quiet)
     assert found.messages == 200
-    assert len(found.both) == 2
-    assert found.index >= 0.9
-    assert found.result == found.exact
+    assert len(found.alone) == len(found.crowd) == len(found.page_13) == 2
+    assert found.nearest >= 0.9
     assert search.report([found]).splitlines()[-1].startswith("200")
 
 
