@@ -357,8 +357,7 @@ class Agent:
         if say:
             turn.stream.taken()
         turn.state, turn.used, turn.settled = state, used, call.settled
-        turn.reminded |= bool(about)
-        turn.replied |= bool(say)
+        turn.reminded, turn.replied = turn.reminded or bool(about), turn.replied or bool(say)
         turn.nudged |= outcome.ending == "nudge"
         return step.finish is not None
 
