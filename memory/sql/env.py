@@ -1,4 +1,4 @@
-"""Run by alembic: the connection is made by `memory.migrations.migrate`, in one transaction for all revisions."""
+"""Run by alembic: the connection is made by `migrate` of `memory.migrations`, in one transaction for all revisions."""
 
 from alembic import context
 

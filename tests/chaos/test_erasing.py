@@ -47,7 +47,8 @@ SETTINGS = replace(
 
 
 def answers(request: Request) -> object:
-    """Saves, searches and answers, each word with the canary of whoever speaks."""
+    """Saves, searches and answers, each word beside the canary of whoever speaks: two words that several people's texts have in common would
+    count as left of the one who is erased."""
     said = [str(each["message"]) for each in packages(request) if "type" not in each and "message" in each]
     if not said:
         return reply("Yes?")  # their message was forgotten meanwhile
@@ -57,15 +58,15 @@ def answers(request: Request) -> object:
             call(
                 "working_context_append",
                 section="key_facts",
-                content=f"Likes {canary} number {request.number}.",
+                content=f"{canary} likes {canary}n{request.number}.",
                 request_heartbeat=True,
             ),
-            call("archival_storage_insert", content=f"The story of {canary} and the sea, {request.number}.", tags=[canary]),
-            call("set_timer", purpose=f"ask about {canary}", in_minutes=600),
+            call("archival_storage_insert", content=f"{canary} story {canary}n{request.number} sea {canary}", tags=[canary]),
+            call("set_timer", purpose=f"{canary} again {canary}", in_minutes=600),
             call("recall_storage_search", query=canary),
         )
         return Delay(0.01, reply(None, *steps))
-    return Delay(0.01, reply(f"You said {canary}."))
+    return Delay(0.01, reply(f"{canary} said {canary}."))
 
 
 @asynccontextmanager
@@ -131,15 +132,16 @@ async def test_nothing_is_left_of_people_erased_while_their_turns_run(cluster: S
 
         erased: set[str] = set()
         async with asyncio.TaskGroup() as group:
-            for user in users:
-                group.create_task(talks(user))
+            talking = {user: group.create_task(talks(user)) for user in users}
             await until(lambda: _turns(urls, PEOPLE), timeout=60)
             for user in sorted(gone):
                 await asyncio.sleep(chance.uniform(0.0, 0.08))
                 erased.add(user)
-                await asyncio.sleep(0.15)  # what they are just sending is in, or refused
+                await talking[user]  # what they are just sending is in, or refused
                 found = await erasure.erase(db, cache, agents[user], actor="person", key=KEY, now=datetime.now(UTC))
-                assert found.complete, found.left
+                assert found.complete, replace(
+                    found, removed={}, left={table: count for table, count in found.left.items() if count}
+                )
             stop.set()
         await until(lambda: _at_rest(urls), timeout=60)
 
@@ -153,7 +155,7 @@ async def test_nothing_is_left_of_people_erased_while_their_turns_run(cluster: S
         where = [line[:1500] for line in texts.splitlines() if any(canary_of(user) in line for user in gone)]
         assert not found_again, f"words of {found_again} are still somewhere: {where[:3]}"
         assert all(canary_of(user) in texts for user in set(users) - gone), "the others are all there"
-        assert "Likes CANARY" in texts, "nobody had anything stored, so nothing was there to be erased but messages"
+        assert " likes CANARY" in texts, "nobody had anything stored, so nothing was there to be erased but messages"
     await cache.close()
     async with Redis.from_url(cluster.redis_url) as redis:
         await redis.flushall()  # agents of other tests' databases have the same numbers
