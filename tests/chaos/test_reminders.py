@@ -78,7 +78,7 @@ def shown(folder: Path) -> list[tuple[str, float]]:
     return found
 
 
-@pytest.mark.timeout(1800 if REMINDERS > 1000 else 120)
+@pytest.mark.timeout(1800 if REMINDERS > 1000 else 480)
 async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls: Urls, tmp_path: Path) -> None:
     chance, people = random.Random(3), REMINDERS // 10
 
@@ -100,7 +100,7 @@ async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls
         bots = [Bot((urls.bot, model.base_url, cluster.redis_url, str(tmp_path))) for _ in range(2)]
         for bot in bots:
             await bot.start()
-        await until(lambda: len([*tmp_path.glob("ready-*")]) == len(bots), timeout=60)
+        await until(lambda: len([*tmp_path.glob("ready-*")]) == len(bots), timeout=180)
         begin = datetime.now(UTC) + timedelta(seconds=3 + REMINDERS / 100)  # after the rows are written
         seconds = REMINDERS / A_SECOND
         due = {}
