@@ -10,7 +10,7 @@ role and row-level security, first with nobody else in the tables, then beside 2
     no word       in the crowd, for a query that shares no word with any message
     filtered      in the crowd, for what the person said in the latter half of the time
     page 13       in the crowd
-    nearest       how many of the ten nearest messages a search by meaning alone shows first, a scan of all vectors being the measure
+    nearest       how many of the ten nearest messages, by a scan of all vectors, are among those that a search by meaning alone finds
     R@10          the share of a question's evidence among the first ten messages
     index MB      of words, and of signatures, for a million rows; and how long making them takes
 """
@@ -36,7 +36,7 @@ from bot.embedded import Servers
 from memory.db import Connection, Database
 from memory.embedding import Embedder, LocalEmbedder, Meaning, QueryVector
 from memory.embedding_filler import use_model
-from memory.search import Query, search_messages
+from memory.search import MAX_PAGE_SIZE, Query, search_messages
 
 SIZES = (10_000, 100_000)
 BIG = 1_000_000
@@ -165,7 +165,7 @@ async def measure(db: Database, owner: Owner, source: Source, meaning: Meaning, 
     for (_, evidence), query, vector in list(zip(source.questions, asked, vectors, strict=True))[:COMPARED]:
         async with db.agent(store.agent, store.place) as connection:
             exact = await nearest(connection, vector)
-            by_meaning = await search_messages(connection, Query(""), vector)
+            by_meaning = await search_messages(connection, Query("", page_size=MAX_PAGE_SIZE), vector)
             found = await search_messages(connection, query, vector)
         near.append(len(exact & {hit.id for hit in by_meaning.hits}) / len(exact))
         result.append(len(evidence & {ids[hit.id] for hit in found.hits if hit.id in ids}) / len(evidence))
