@@ -26,7 +26,7 @@ CREATE FUNCTION search_weights(
   OUT most integer          -- matches that are counted
 ) LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-  SELECT 0.48, 0.28, 0.3, 0.17, 0.09, 0.1, 0.15, 2.2, -1.1, 4.4, 2.05, 5000, 10000, 100, 120, 80, 256, 1000
+  SELECT 0.48, 0.28, 0.3, 0.17, 0.09, 0.1, 0.15, 2.2, -1.1, 4.4, 2.05, 5000, 10000, 200, 300, 150, 256, 1000
 $$;
 
 -- One page of recall storage, best first. `after` is inclusive, `before` is not; of the roles, `quote` means somebody else's quoted words.
@@ -133,7 +133,7 @@ DECLARE
   many integer;      -- vectors that are looked at closely: more where some will not be wanted
 BEGIN
   SELECT * INTO w FROM search_weights();
-  many := w.nearest * CASE WHEN f.roles IS NULL AND f.tags IS NULL THEN 4 ELSE 10 END;
+  many := w.nearest * CASE WHEN f.roles IS NULL AND f.tags IS NULL THEN 2 ELSE 10 END;
   IF query_embedding IS NOT NULL AND vector_dims(query_embedding) IS DISTINCT FROM (SELECT m.dims FROM embedding_models m WHERE m.id = model) THEN
     query_embedding := NULL;  -- the vector is of another model: words alone are better than an error
   END IF;
