@@ -157,6 +157,10 @@ class Answer:
     buttons: tuple[Button, ...] = ()
 
 
+EVERYTHING = 10_000_000
+"""More messages than a channel has, where all of them are asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Changed:
     """People edited a message or deleted some, in one place. `text` None: deleted. Who did it does not matter: the platform says it is so.

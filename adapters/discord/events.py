@@ -51,6 +51,8 @@ class Events:
             self.on_raw_message_edit,
             self.on_raw_message_delete,
             self.on_raw_bulk_message_delete,
+            self.on_guild_channel_delete,
+            self.on_raw_thread_delete,
             self.on_member_join,
             self.on_raw_member_remove,
             self.on_member_update,
@@ -141,6 +143,19 @@ class Events:
         """Several are."""
         async with self._inbound.turnstile.through(event.channel_id):
             await self._inbound.deleted(event.channel_id, event.message_ids)
+
+    async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
+        """A channel is gone; Discord says nothing of its threads."""
+        for one in (channel, *getattr(channel, "threads", ())):
+            await self._channel_gone(one.id)
+
+    async def on_raw_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
+        """A thread is gone."""
+        await self._channel_gone(event.thread_id)
+
+    async def _channel_gone(self, channel: int) -> None:
+        async with self._inbound.turnstile.through(channel):
+            await self._inbound.channel_deleted(channel)
 
     async def on_member_join(self, member: discord.Member) -> None:
         """Somebody new, or somebody who comes back."""

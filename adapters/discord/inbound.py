@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import discord
 
-from adapters.base import Bot, Changed, Incoming
+from adapters.base import EVERYTHING, Bot, Changed, Incoming, PlaceOf
 from adapters.discord import files
 from adapters.discord.commands import show
 from adapters.discord.names import PLATFORM, names_in, person_of, place_of
@@ -153,6 +153,12 @@ class Inbound:
         mark = self._settings.mark_deleted
         await self._bot.changed(Changed(PLATFORM, "", str(channel), ids, None, datetime.now(UTC), mark=mark))
         self._count("discord_deleted")
+
+    async def channel_deleted(self, channel: int) -> None:
+        """A channel is gone with all that was said in it: as if each message had been deleted."""
+        kept = await self._bot.kept(PlaceOf(PLATFORM, "", "", str(channel), "private"), EVERYTHING)
+        if kept:
+            await self.deleted(channel, {int(one) for one in kept if one.isdecimal()})
 
     async def joined(self, member: discord.Member) -> None:
         """Somebody new, where the operator named a channel of that guild for it."""

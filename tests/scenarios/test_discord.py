@@ -253,6 +253,20 @@ async def test_edits_and_deletions_are_followed(world: World) -> None:
     assert len(server.messages(ada.dm, server.bot)) == 2
 
 
+async def test_what_was_said_in_a_deleted_channel_or_thread_is_gone(world: World) -> None:
+    server, ada = world.server, world.ada
+    attic = server.channel(world.home, "attic")
+    thread = ada.thread(attic, "beams")
+    await world.bot.exchange(attic, lambda: ada.ask(attic, "the attic smells of juniper"), "re: the attic smells of juniper")
+    await world.bot.exchange(thread, lambda: ada.ask(thread, "the beams are of larch"), "re: the beams are of larch")
+    for words, gone in (("larch", thread), ("juniper", attic)):
+        assert words in (await server.wait_for_answer(ada.command("memory search", text=words))).text
+        before = await world.bot.counted("discord_deleted")
+        server.places.delete_channel(gone)
+        await until(lambda before=before: world.bot.counted("discord_deleted", above=before))  # type: ignore[misc]
+        assert "Nothing" in (await server.wait_for_answer(ada.command("memory search", text=words))).text
+
+
 async def test_a_mention_edited_in_is_answered_once(world: World) -> None:
     ada = world.ada
     attic = world.server.channel(world.home, "attic")
