@@ -71,6 +71,9 @@ def _sequences(text: str, uses: Counter[str], texts: int) -> Iterable[tuple[floa
     words = list(_WORD.finditer(text))
     for start in range(len(words)):
         run = words[start : start + LONGEST]
+        # Said twice, a word makes a sequence no rarer: it may be somebody else's word.
+        while len({word[0] for word in run}) < len(run):
+            run = run[:-1]
         while len(run) > 1 and re.search(r"[\"\\\n\r\t]", text[run[0].start() : run[-1].end()]):
             run = run[:-1]  # JSON would write it otherwise
         told = text[run[0].start() : run[-1].end()]

@@ -109,7 +109,7 @@ async def test_what_had_it_in_view_and_shares_nothing_is_listed_and_stays(desk: 
         await one.talk.hear("I like early mornings.")
         [entry] = await one.talk.rows("SELECT id FROM working_context")
         said = await one.type(f"/memory forget m{await number(one.talk, HORSE)}")
-        assert f"This may have come from it too, look at it: w{entry['id']}." in said
+        assert f"This may have come from it too; have a look: w{entry['id']}." in said
         assert await one.talk.entries() == [("profile", "Likes early mornings.")]
 
 

@@ -103,8 +103,10 @@ BEGIN
   LOOP
     size := cardinality(messages) + cardinality(entries) + cardinality(passages) + cardinality(timers);
     -- The same words again where somebody's message brought them along: a reply of the bot's, or the person's own message.
+    -- Brought along twice, they are one text: neither copy makes the words of the other common.
     messages := ARRAY(SELECT unnest(messages) UNION SELECT m.id FROM messages m
-      WHERE m.agent_id = p_agent AND m.kind = 'quote' AND m.platform_id COLLATE "C" = ANY (origins_of(p_agent, messages)));
+      WHERE m.agent_id = p_agent AND m.kind = 'quote' AND m.platform_id COLLATE "C" = ANY (origins_of(p_agent, messages) || ARRAY(
+        SELECT q.platform_id FROM messages q WHERE q.id = ANY (messages) AND q.agent_id = p_agent AND q.kind = 'quote' AND q.platform_id IS NOT NULL)));
     -- What a timer of them was for is said by the line with which it fired.
     messages := ARRAY(SELECT unnest(messages) UNION SELECT m.id FROM messages m JOIN events e ON e.id = m.event_id
       WHERE e.agent_id = p_agent AND cardinality(timers) > 0 AND e.payload->>'timer_id' = ANY (timers::text[]));

@@ -215,7 +215,7 @@ async def test_a_search_is_shown_before_it_is_forgotten(desk: Opener, urls: Urls
         assert [row["content"] for row in await one.talk.rows("SELECT content FROM messages WHERE role = 'user'")] == [
             "The park is green."
         ]
-        assert "Nothing that I keep" in await one.type("/memory forget search Biscuit")
+        assert "Nothing I keep" in await one.type("/memory forget search Biscuit")
 
 
 async def test_a_period_of_local_days(desk: Opener, urls: Urls) -> None:
@@ -267,7 +267,7 @@ async def test_what_may_have_come_of_it_is_listed(desk: Opener, urls: Urls) -> N
         [message] = await one.talk.rows("SELECT id FROM messages WHERE content LIKE '%%called Biscuit%%'")
         [entry] = await one.talk.rows("SELECT id FROM working_context")
         said = await one.press(f"/memory forget m{message['id']}")
-        assert f"This may have come from it too, look at it: w{entry['id']}." in said.text
+        assert f"This may have come from it too; have a look: w{entry['id']}." in said.text
         await one.follow(said, "Forget those too")
         assert await one.talk.entries() == []
 

@@ -165,7 +165,7 @@ async def test_blocks_and_parted_accounts_come_back_too(desk: Opener, urls: Urls
         for line in ("/settings cross on", "/settings cross off"):
             await one.type(line, discord)
         assert await decided(one, urls, "UPDATE keepsake.agents SET cross_accounts = true") == erasures.Again(0, {"uncrossed": 1})
-        assert "parted" in (await one.type(f"/unlink {SLACK.author_id} yes", slack)).lower()
+        assert "separated" in (await one.type(f"/unlink {SLACK.author_id} yes", slack)).lower()
         async with one.parts.db.bare() as connection:
             assert await value(connection, "SELECT block('console', '', 'mallory', 'w', true, now())")
         again = await decided(

@@ -238,7 +238,7 @@ async def test_a_dead_one_waits_for_a_person_who_is_paused(db: Database) -> None
         agent = await agent_of(d)
         await d.claim(agent)
         async with d.db.bare() as connection:
-            await connection.execute("SELECT * FROM claim_turn(%s, %s, 10, 1, 0, '')", (agent, d.at))
+            await connection.execute("SELECT * FROM claim_turn(%s, %s, 10, 1, 0, '{}')", (agent, d.at))
         await pause(d, True)
         assert await say_dead(d.initiative, d.at) == 0
         await pause(d, False)

@@ -186,8 +186,9 @@ async def test_what_the_bot_said_is_found_by_its_name_and_what_it_thought_is_not
     saying = reply("Better not sugar.", call("send_message", text="Try honey."))
     find = reply(None, call("recall_storage_search", query="What did Mika advise?"))
     async with dialogue(db, saying, reply("Good luck."), find, reply("Honey.")) as d:
-        await d.hear("What goes well with tea?")
-        await d.hear("I will try.")
+        room = d.elsewhere("lobby", "public")
+        await room.hear("What goes well with tea?")
+        await room.hear("I will try.")
         await d.hear("What did Mika advise?")
         found = d.model.requests[-1].last
         assert "Try honey." in found
