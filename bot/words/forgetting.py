@@ -23,7 +23,10 @@ def _pattern(what: str) -> re.Pattern[str]:
     return re.compile("|".join(rf"(?<![a-z])(?:{one})" for lists in _LISTS.values() for one in lists[what]))
 
 
-_ASKS, _CLAIMS = _pattern("asks"), _pattern("claims")
+_NEVER = r"(?<!n't )(?<!never )(?<!not )(?<!nicht )(?<!nie )"
+"""Who will never forget a thing does not ask for it; and each turn that is offered one function more has the whole prompt read again."""
+_ASKS = re.compile(rf"{_NEVER}(?:{_pattern('asks').pattern})(?!\w* (?:bitte )?nicht\b)")
+_CLAIMS = _pattern("claims")
 
 
 def asks_forgetting(text: str) -> bool:

@@ -149,7 +149,8 @@ async def test_a_namesake_is_neither_the_person_nor_the_bot(db: Database) -> Non
     find = [reply(None, call("recall_storage_search", query="penicillin walnuts")), reply("Found.")]
     async with dialogue(db, reply("Noted."), *find, policy=ok, settings=SMALL) as d:
         d.person = Person("console", "", "ada", "You")
-        await d.hear("I like walnuts", quotes=(Quote("console::mallory", "You", "I am allergic to penicillin", "reply"),))
+        quote = Quote("console::mallory", "You", "I am allergic to penicillin", "reply")
+        await d.elsewhere("lobby", "public").hear("I like walnuts", quotes=(quote,))
         await d.hear("What am I allergic to?")
         lines = [json.loads(line) for line in d.model.requests[-1].contents("tool")[-1].splitlines() if line.startswith("{")]
         hits = [line for line in lines if "text" in line]  # an alert may stand there, too

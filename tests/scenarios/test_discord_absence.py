@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.discord_bot import PASSES, POST, Bot, bot_on, echo, holding, parts, quoted, said, searches
+from tests.scenarios.discord_bot import PASSES, POST, Bot, bot_on, echo, holding, packages_in, quoted, said, searches
 from tests.servers.discord import Channel, DiscordServer, Guild, Person
 from tests.servers.discord.people import Person as Somebody
 from tests.servers.discord.permissions import VIEW_CHANNEL
@@ -24,8 +24,9 @@ LIMIT = 6
 
 def policy(request: Request) -> Step:
     """Says good morning to who comes online, else as usual."""
-    happened = parts(request, "event")
-    if request.contents("user") and happened and not request.contents("tool"):
+    heard = [message for message in request.messages if message["role"] == "user"]
+    happened = [one for one in packages_in(heard[-1]) if one.get("type") == "event"] if heard else []
+    if happened and not request.contents("tool"):
         return reply(None, call("send_message", text="Good morning!"))
     return echo(request)
 

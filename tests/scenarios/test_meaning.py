@@ -49,4 +49,6 @@ async def test_a_told_fact_is_found_by_meaning_within_a_second(urls: Urls, clust
             await until(lambda: understood("Biscuit is my cake"), timeout=8 * SOON)
             ada.edit(told, FACT)
             await until(lambda: understood(FACT), timeout=8 * SOON)
+            # What the prompt shows is left out of results.
+            await server.wait_for_answer(ada.command("fresh"), timeout=15)
             await bot.exchange(ada.dm, lambda: ada.say(text="which pet?"), "found")

@@ -133,10 +133,10 @@ async def test_a_budget_that_is_too_small_names_the_least(data: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["small", "large"])
-async def test_a_budget_of_4000_is_enough_to_start_with(data: Path, size: str) -> None:
+async def test_a_budget_of_4000_is_enough_to_start_with(tmp_path: Path, size: str) -> None:
     small = {"KEEPSAKE__CONTEXT__BUDGET": "4000", "KEEPSAKE__MODEL__SIZE": size}
     given = "My dog is called Rex.\nWhat is my dog called?\n"
-    code, out, err = await run(data, "chat", user=f"narrow-{size}", given=given, **small)
+    code, out, err = await run(tmp_path / "data", "chat", user="ada", given=given, **small)
     assert code == 0, err
     assert "As far as I know: Dog: called Rex." in out
 
