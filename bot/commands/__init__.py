@@ -180,7 +180,6 @@ async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_fo
     command, argument = find(line)
     if command is None:
         return _unknown(line.split(), person.locale)
-    parts.health.count("command")
     asking = await ask(parts, person, where, argument)
     try:
         asking.allowed(command.action, somebody=command.somebody)
@@ -191,6 +190,8 @@ async def _said(parts: Parts, person: Person, where: PlaceOf, line: str, made_fo
         if await find_agent(parts.db, person.platform, person.realm, person.user_id) == asking.agent:
             raise
         return asking.say(NOBODY)
+    finally:
+        parts.health.count("command")
 
 
 def _unknown(words: list[str], locale: str | None) -> str | None:
