@@ -51,12 +51,15 @@ check: $(VENV)/.ready-dev ## style, types and the tests that the uncommitted cha
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	@$(BIN)/python -m pytest -n $(WORKERS) `$(BIN)/python -m tests.touched`
 
-soak: $(VENV)/.ready-dev ## run the bot under load while everything it depends on is killed, and audit every message
+soak: $(VENV)/.ready-dev ## run the full sets: the bot under load while everything it depends on is killed, every vendor, 200 lives
 	@failed=; for platform in discord slack; do \
 	  echo; echo "== a kill at every point of a turn on $$platform"; $(BIN)/python -m tests.chaos.run --platform $$platform $(POINTS) || failed=1; \
 	  echo; echo "== chaos on $$platform"; $(BIN)/python -m tests.chaos.run --platform $$platform $(SOAK) || failed=1; \
 	  echo; echo "== overload on $$platform"; $(BIN)/python -m tests.chaos.overload --platform $$platform || failed=1; \
-	done; test -z "$$failed"
+	done; \
+	echo; echo "== whatever the tests take a sample of"; $(BIN)/python -m pytest -n $(WORKERS) --full -m full $(TESTS) || failed=1; \
+	$(BIN)/python -m pytest -n $(WORKERS) --lives 200 tests/memory/test_lives.py || failed=1; \
+	test -z "$$failed"
 
 lint: $(VENV)/.ready-dev ## style, types, formatting
 	@$(BIN)/ruff check .

@@ -77,5 +77,15 @@ def _into(url: str, database: str) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--lives`: how many random lives are lived, with one thing of each forgotten."""
+    """`--lives`: how many random lives are lived, with one thing of each forgotten. `--full`: also what is marked as a sample's rest."""
+    parser.addoption("--full", action="store_true", help="all of what a sample is taken of otherwise")
     parser.addoption("--lives", type=int, default=10, help="random lives in tests/memory/test_lives.py")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the rest of samples to `--full`, which `make soak` asks for."""
+    if config.getoption("--full"):
+        return
+    rest = [item for item in items if item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=rest)
+    items[:] = [item for item in items if item not in rest]

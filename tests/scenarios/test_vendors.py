@@ -15,6 +15,8 @@ from tests.servers.model import Request, ScriptedModel, Step, call, reply
 from tests.servers.vendors import ALL, Vendor
 
 ASKED = "What did I call my cat?"
+SAMPLE = ("Gemini", "OpenAI o-series", "llama.cpp, Ministral")
+"""The strictest of each kind; `make soak` runs all."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,10 @@ def companion(request: Request) -> Step:
     return reply(json.dumps({"calls": made, "text": text}))
 
 
-@pytest.mark.parametrize("vendor", ALL, ids=[vendor.name for vendor in ALL])
+@pytest.mark.parametrize(
+    "vendor",
+    [pytest.param(each, id=each.name, marks=[] if each.name in SAMPLE else [pytest.mark.full]) for each in ALL],
+)
 async def test_a_real_process_remembers_at_every_vendor(data: Path, vendor: Vendor) -> None:
     habits = type(vendor)()
     given = f"My cat is called Pixel.\n/fresh\n{ASKED}\n/memory view\n"
