@@ -45,8 +45,7 @@ def companion(request: Request) -> Step:
 
 
 @pytest.mark.parametrize(
-    "vendor",
-    [pytest.param(each, id=each.name, marks=[] if each.name in SAMPLE else [pytest.mark.full]) for each in ALL],
+    "vendor", [pytest.param(each, id=each.name, marks=[] if each.name in SAMPLE else [pytest.mark.full]) for each in ALL]
 )
 async def test_a_real_process_remembers_at_every_vendor(data: Path, vendor: Vendor) -> None:
     habits = type(vendor)()
