@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.scenarios.discord_bot import echo, quoted, said
@@ -189,11 +187,10 @@ async def test_everything_is_acknowledged_in_time_while_slack_itself_is_slow() -
         async with bot_on(server, model, acme) as bot:
             for method in ("users.info", "conversations.info", "conversations.history", "files.download"):
                 server.faults.delay(method, 2.5, times=20)
-            began = time.monotonic()
             file = ada.file("late.txt", "the late content")
             asked = ada.ask(hall, "look", files=[file])
             await server.wait_settled()
-            assert time.monotonic() - began < 3
+            # The server sends again what is not acknowledged within three seconds.
             assert all(not attempt.number for one in server.deliveries for attempt in one.attempts)
             assert await bot.counted("slack_late")
             # The content of the file follows as a correction of what is remembered.

@@ -153,7 +153,7 @@ class DiscordServer:
 
     # Waiting.
 
-    async def until(self, predicate: Callable[[], T | None], timeout: float = 5.0, what: str = "the condition") -> T:
+    async def until(self, predicate: Callable[[], T | None], timeout: float = 20.0, what: str = "the condition") -> T:
         """The first answer of the predicate that is true; it is asked whenever anything happened here."""
         return await self._signal.until(predicate, timeout, what)
 
@@ -161,7 +161,7 @@ class DiscordServer:
         self,
         channel: Channel,
         predicate: Callable[[Message], bool] | None = None,
-        timeout: float = 5.0,
+        timeout: float = 20.0,
         *,
         after: Message | None = None,
     ) -> Message:
@@ -181,17 +181,17 @@ class DiscordServer:
         self._returned.add(message.id)
         return message
 
-    async def wait_for_answer(self, interaction: Interaction, answers: int = 1, timeout: float = 5.0) -> Interaction:
+    async def wait_for_answer(self, interaction: Interaction, answers: int = 1, timeout: float = 20.0) -> Interaction:
         """Until the person sees this many answers; a response that only says "thinking" is none."""
         await self.until(lambda: len(interaction.answers) >= answers, timeout, f"{answers} answers to {interaction}")
         return interaction
 
-    async def wait_for_acknowledgement(self, interaction: Interaction, timeout: float = 5.0) -> Interaction:
+    async def wait_for_acknowledgement(self, interaction: Interaction, timeout: float = 20.0) -> Interaction:
         """Until the callback came, whatever it was: a deferral, a modal, choices."""
         await self.until(lambda: interaction.response is not None, timeout, f"the acknowledgement of {interaction}")
         return interaction
 
-    async def wait_for_request(self, route: str, number: int = 1, timeout: float = 5.0) -> Request:
+    async def wait_for_request(self, route: str, number: int = 1, timeout: float = 20.0) -> Request:
         """The number-th answered request of a route."""
         requests = await self.until(
             lambda: [one for one in self.requests_of(route) if one.status is not None][number - 1 :],

@@ -79,7 +79,7 @@ class Watching:
 
     # Waiting.
 
-    async def until(self, predicate: Callable[[], T | None], timeout: float = 5.0, what: str = "the condition") -> T:
+    async def until(self, predicate: Callable[[], T | None], timeout: float = 20.0, what: str = "the condition") -> T:
         """The first answer of the predicate that is true; it is asked whenever anything happened here."""
         return await self._signal.until(predicate, timeout, what)
 
@@ -87,7 +87,7 @@ class Watching:
         self,
         channel: Channel,
         predicate: Callable[[Message], bool] | None = None,
-        timeout: float = 5.0,
+        timeout: float = 20.0,
         *,
         after: Message | None = None,
         streaming: bool = False,
@@ -104,7 +104,7 @@ class Watching:
         return self._take(await self._signal.until(found, timeout, f"a message of the bot in {channel}", channel))
 
     async def wait_for_ephemeral(
-        self, person: Person, predicate: Callable[[Message], bool] | None = None, timeout: float = 5.0
+        self, person: Person, predicate: Callable[[Message], bool] | None = None, timeout: float = 20.0
     ) -> Message:
         """The next message only this person sees."""
 
@@ -117,16 +117,16 @@ class Watching:
 
         return self._take(await self._signal.until(found, timeout, f"a message for {person.user.name} alone"))
 
-    async def wait_for_answer(self, interaction: Interaction, answers: int = 1, timeout: float = 5.0) -> Interaction:
+    async def wait_for_answer(self, interaction: Interaction, answers: int = 1, timeout: float = 20.0) -> Interaction:
         """Until the person sees this many answers."""
         return await self.until(
             lambda: interaction if len(interaction.answers) >= answers else None, timeout, f"{answers} answers to {interaction}"
         )
 
-    async def wait_for_modal(self, interaction: Interaction, timeout: float = 5.0) -> View:
+    async def wait_for_modal(self, interaction: Interaction, timeout: float = 20.0) -> View:
         return await self.until(lambda: interaction.modal, timeout, f"a modal for {interaction}")
 
-    async def wait_for_home(self, person: Person, predicate: Callable[[View], bool] | None = None, timeout: float = 5.0) -> View:
+    async def wait_for_home(self, person: Person, predicate: Callable[[View], bool] | None = None, timeout: float = 20.0) -> View:
         """Until their Home tab is there and as the predicate wants it."""
 
         def found() -> View | None:
@@ -135,7 +135,7 @@ class Watching:
 
         return await self.until(found, timeout, f"the Home tab of {person.user.name}")
 
-    async def wait_for_call(self, method: str, number: int = 1, timeout: float = 5.0) -> ApiCall:
+    async def wait_for_call(self, method: str, number: int = 1, timeout: float = 20.0) -> ApiCall:
         """The number-th answered call of a method."""
         calls = await self.until(
             lambda: [one for one in self.calls_of(method) if one.status is not None][number - 1 :],
@@ -144,7 +144,7 @@ class Watching:
         )
         return calls[0]
 
-    async def wait_for_delivery(self, kind: str, number: int = 1, timeout: float = 5.0) -> Delivery:
+    async def wait_for_delivery(self, kind: str, number: int = 1, timeout: float = 20.0) -> Delivery:
         """The number-th acknowledged event, command or interaction of a type."""
         return await self.until(
             lambda: next(iter([one for one in self.delivered(kind) if one.acknowledged.is_set()][number - 1 :]), None),
