@@ -71,8 +71,9 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
     # What was sent is on the platform; a copy of the old words here would have to be corrected apart.
     await connection.execute(
         """UPDATE outbox SET body = '' WHERE state IN ('sent', 'failed', 'withdrawn') AND has_rare(%s, body)
-             AND turn_id IN (SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'assistant')""",
-        (old, list(replies)),
+             AND turn_id IN (SELECT turn_id FROM messages WHERE id = ANY(%s) AND role = 'assistant'
+               UNION SELECT turn_id FROM timers WHERE id = ANY(%s))""",
+        (old, list(replies), list(gone.timers)),
     )
     # The person is told of a timer that the message itself asked for, below it (`bot.speaking.appointments`).
     told: list[int] = await value(connection, "SELECT ARRAY(SELECT id FROM timers WHERE message_id = %s)", (message,))

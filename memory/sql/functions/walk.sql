@@ -368,10 +368,12 @@ CREATE FUNCTION texts_of(p_agent bigint, p_authors text[], p_limit integer) RETU
   UNION ALL (SELECT content FROM passages WHERE agent_id = p_agent AND document_id IS NULL ORDER BY id DESC LIMIT p_limit)
 $$;
 
--- Which of these sequences other people said themselves: those prove nothing.
+-- Which of these sequences other people said themselves, or all the rarer words of in one message: those prove nothing.
 CREATE FUNCTION said_by_others(p_words text[], p_agents bigint[], p_authors text[]) RETURNS SETOF text LANGUAGE sql SECURITY DEFINER STABLE AS $$
-  SELECT w FROM unnest(p_words) w WHERE EXISTS (SELECT FROM messages m WHERE m.agent_id = ANY (p_agents) AND m.role = 'user' AND m.kind IN ('message', 'quote')
-    AND m.author_id <> ALL (p_authors) AND m.said_to <> ALL (p_authors) AND strpos(lower(m.content), w) > 0)
+  WITH sought AS MATERIALIZED (SELECT w, (SELECT string_agg(search_query(rarer)::text, ' & ')::tsquery
+    FROM (SELECT unnest(search_words(w, false)) EXCEPT SELECT unnest(common_words())) _ (rarer)) AS all_of FROM unnest(p_words) w)
+  SELECT w FROM sought WHERE EXISTS (SELECT FROM messages m WHERE m.agent_id = ANY (p_agents) AND m.role = 'user' AND m.kind IN ('message', 'quote')
+    AND m.author_id <> ALL (p_authors) AND m.said_to <> ALL (p_authors) AND (strpos(lower(m.content), w) > 0 OR m.tsv @@ all_of))
 $$;
 
 -- Accounts that were erased and of which something stands all the same: names in any column called author_id or said_to, and in any JSON. By table.
