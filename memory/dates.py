@@ -15,6 +15,7 @@ from datetime import date, datetime, time, timedelta
 
 from memory import date_words as words
 from memory import day_words
+from memory.recurrence import FREQUENCIES
 
 LONGEST = 400
 """Characters of a text that are looked at."""
@@ -237,7 +238,7 @@ def _recurrence(reading: _Reading) -> str:
 
 
 def _explicit(rule: str) -> str:
-    return {"day": "FREQ=DAILY", "week": "FREQ=WEEKLY", "month": "FREQ=MONTHLY", "year": "FREQ=YEARLY"}.get(rule, rule)
+    return f"FREQ={FREQUENCIES[rule]}" if rule in FREQUENCIES else rule
 
 
 def _rule(reading: _Reading) -> str:

@@ -9,33 +9,19 @@ from typing import Final
 
 from memory.date_words import pattern
 from memory.dates import LONGEST
+from memory.day_words import MONTH, month_of
 
-_MONTHS: Final = (
-    r"january|jan|januar|jänner|janvier|enero|gennaio|janeiro",
-    r"february|feb|februar|février|febrero|febbraio|fevereiro",
-    r"march|mar|märz|mars|marzo|março",
-    r"april|apr|avril|abril|aprile",
-    r"may|mai|mayo|maggio|maio",
-    r"june|jun|juni|juin|junio|giugno|junho",
-    r"july|jul|juli|juillet|julio|luglio|julho",
-    r"august|aug|août|agosto",
-    r"september|sept?|septembre|septiembre|settembre|setembro",
-    r"october|oct|oktober|octobre|octubre|ottobre|outubro",
-    r"november|nov|novembre|noviembre|novembro",
-    r"december|dec|dezember|décembre|diciembre|dicembre|dezembro",
-)
-_MONTH: Final = "|".join(_MONTHS)
 _YEAR: Final = r"(?:,? (?:de |del |do )?(?P<year>(?:19|20)\d\d))"
 _NAMED_DAYS: Final = (
     re.compile(r"(?<!\d)(?P<year>\d{4})-(?P<number>\d{2})-(?P<day>\d{2})(?!\d)"),
     re.compile(r"(?:(?P<year>\d{4})年)?(?P<number>\d{1,2})月(?:(?P<day>\d{1,2})[日号號])?"),
-    pattern(rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?(?: of| de)? (?P<month>{_MONTH}){_YEAR}?"),
-    pattern(rf"(?P<month>{_MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}?"),
-    pattern(rf"(?P<month>{_MONTH}){_YEAR}"),
-    # A month alone is known by the word before it, as some are other words, too.
+    pattern(rf"(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?(?: of| de)? (?P<month>{MONTH}){_YEAR}?"),
+    pattern(rf"(?P<month>{MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_YEAR}?"),
+    pattern(rf"(?P<month>{MONTH}){_YEAR}"),
+    # A month alone is known by the word before it, as some are other words, too; short forms are (`gen`, `set`, `mar`).
     pattern(
         rf"(?:in|during|since|until|early|late|mid|last|of|im|seit|anfang|mitte|ende|en|au mois de|depuis|desde|nel|em|no mês de) "
-        rf"(?P<month>{_MONTH})"
+        rf"(?=\w{{4}}|ma[iy]\b)(?P<month>{MONTH})"
     ),
 )
 """Days and months by their names or numbers; a year may be missing."""
@@ -81,11 +67,6 @@ TIME_WORDS: Final = " ".join(
 """Words of a message that tells a time."""
 
 
-def _month_of(word: str) -> int:
-    """The number of a month's name."""
-    return 1 + next(n for n, names in enumerate(_MONTHS) if re.fullmatch(names, word, re.IGNORECASE))
-
-
 YEARS = 10
 """Years back that a day without a year may lie."""
 
@@ -104,7 +85,7 @@ def days_meant(text: str, today: date) -> list[tuple[date, date]]:
 
 def _named(found: dict[str, str | None], today: date) -> list[tuple[date, date]]:
     name, number, year_of, day = (found.get(part) or "" for part in ("month", "number", "year", "day"))
-    month = _month_of(name) if name else int(number)
+    month = month_of(name) if name else int(number)
     years = [int(year_of)] if year_of else range(today.year, today.year - YEARS, -1)
     spans = []
     for year in years:

@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dateutil.rrule import rrulestr
 
 from memory.zones import instant
 
-PLAIN: Final = ("day", "week", "month", "year")
+FREQUENCIES: Final = {"day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "year": "YEARLY"}
+"""The plain words, and what rules call them."""
+PLAIN: Final = tuple(FREQUENCIES)
 LONGEST = 200
 """Characters of a rule."""
 FARTHEST = timedelta(days=5 * 366)
@@ -27,11 +29,10 @@ LOOK_AHEAD = timedelta(days=10 * 366)
 """How far ahead an occurrence is looked for."""
 _SAME = {
     **dict.fromkeys(("none", "no", "null", "false", "never", "once"), ""),
-    **{f"{word}s": word for word in PLAIN},
-    **dict.fromkeys(("daily", "FREQ=DAILY"), "day"),
-    **dict.fromkeys(("weekly", "FREQ=WEEKLY"), "week"),
-    **dict.fromkeys(("monthly", "FREQ=MONTHLY"), "month"),
-    **dict.fromkeys(("yearly", "annually", "FREQ=YEARLY"), "year"),
+    **{f"{word}s": word for word in FREQUENCIES},
+    **{f"FREQ={frequency}": word for word, frequency in FREQUENCIES.items()},
+    **{frequency.casefold(): word for word, frequency in FREQUENCIES.items()},
+    "annually": "year",
     **dict.fromkeys(("weekday", "weekdays", "workday", "workdays"), "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"),
 }
 _FARTHEST = {"DAILY": 1830, "WEEKLY": 260, "MONTHLY": 60, "YEARLY": 5}
@@ -136,6 +137,15 @@ def following(first: datetime, zone: str, every: str | None, now: datetime) -> d
     return None
 
 
+def ahead(first: datetime, zone: str, every: str | None, now: datetime) -> datetime | None:
+    """As `following`, for a reminder that is to be set: None also where that is further off than one may be, or cannot be reckoned."""
+    try:
+        due = following(first, zone or "UTC", every, now)
+    except (ZoneInfoNotFoundError, ValueError, OverflowError):
+        return None
+    return due if due is not None and due <= now + FARTHEST else None
+
+
 def _plain(first: datetime, tz: ZoneInfo, every: str, now: datetime) -> datetime:
     due = instant(first, tz)
     if due > now:
@@ -165,5 +175,5 @@ def _occurrence(first: datetime, every: str, count: int) -> datetime:
 def parts_of(every: str) -> dict[str, str]:
     """A recurrence as the parts of a rule, whatever its form."""
     if every in PLAIN:
-        return {"FREQ": {"day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "year": "YEARLY"}[every]}
+        return {"FREQ": FREQUENCIES[every]}
     return dict(part.partition("=")[::2] for part in every.split(";"))

@@ -6,7 +6,8 @@ import atexit
 import shutil
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +23,17 @@ def make(name: str) -> Path:
     top.chmod(0o711)  # the servers inside may run under an account of their own
     subprocess.run(["cp", "-a", str(_started()), str(top / "data")], check=True)
     return top
+
+
+@contextmanager
+def data_folder(name: str) -> Iterator[Path]:
+    """A data folder to be made, below a folder that everybody may walk through; whatever runs in it is ended in the end."""
+    top = Path(tempfile.mkdtemp(prefix=f"ks-{name}-"))
+    top.chmod(0o711)
+    try:
+        yield top / "data"
+    finally:
+        remove(top)
 
 
 @cache

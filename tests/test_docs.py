@@ -342,7 +342,8 @@ def test_no_file_names_the_folders_of_a_machine() -> None:
 def test_finds_the_folders_of_a_machine() -> None:
     for folder in ("root", "work", "home/ada", "Users/ada"):
         assert machine_paths(f"see /{folder}/main")
-    assert not machine_paths("docs at https://example.org/work/area and ./work/x and /tmp/x and /var/lib/keepsake")
+        assert not machine_paths(f"docs at https://example.org/{folder}/area and ./{folder}/x")
+    assert not machine_paths("/tmp/x and /var/lib/keepsake")
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])

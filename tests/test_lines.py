@@ -60,7 +60,7 @@ OUTSIDE: Mapping[str, str] = {
     "bot/turn/specimen.py": "the model",
     "bot/turn/summariser.py": "the model",
 }
-SAYS = {"Answer": 0, "Button": 0, "reply": 0, "say_apart": 2, "Outgoing": 2}
+SAYS = {"Answer": 0, "Button": 0, "reply": 0, "say": 1, "say_after": 3, "Outgoing": 2}
 """Calls whose argument people read, with its place: no word of it may be written there, however short."""
 OPERATORS = {
     "debug",
@@ -174,6 +174,8 @@ def test_rooms_that_speak_to_others_hand_people_no_words_of_their_own() -> None:
         'answer = Answer(f"Done: {purpose}.")',
         'button = Button("Forget", "/memory forget")',
         'async def end(step): await step.reply("Sorry!")',
+        'async def end(step): await step.say(-3, "Sorry!")',
+        'async def edited(): await say_after(connection, turn, -3, "Moved.", at)',
         'lines = [f"of our conversation: {count}"]',
         'said = f"{count} were forgotten"',
     ],

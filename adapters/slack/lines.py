@@ -11,10 +11,9 @@ MOST_WORDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Slash:
-    """A command by its one or two words, what it does, and an example of what may follow it (empty: nothing)."""
+    """A command by its one or two words, and an example of what may follow it (empty: nothing)."""
 
     name: str
-    does: str
     example: str = ""
 
 

@@ -32,8 +32,7 @@ def adapters(loaded: Loaded, health: Health, say: Callable[[str], None], db: Dat
     from bot.app.slack_vault import SlackVault
 
     slashes = [
-        Slash(command.name.removeprefix("/"), command.does(None), command.example if command.example != command.name else "")
-        for command in COMMANDS
+        Slash(command.name.removeprefix("/"), command.example if command.example != command.name else "") for command in COMMANDS
     ]
     vault = SlackVault(db) if settings.oauth is not None else None
     return [SlackAdapter(settings, slashes, count=health.count, say=say, vault=vault)]

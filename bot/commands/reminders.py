@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 from adapters.base import Answer
@@ -12,10 +12,10 @@ from bot.commands.changing import changed, lock
 from bot.commands.context import Asking, CommandRefused
 from bot.speaking import rescheduling
 from bot.speaking.appointments import SET_COLUMNS, cancelling
-from bot.speaking.saying import SNOOZES, Set, is_set, line
+from bot.speaking.saying import SNOOZES, is_set, line, set_of
 from memory.dates import when_in
 from memory.db import Connection, value
-from memory.recurrence import FARTHEST, following
+from memory.recurrence import ahead
 from memory.things import thing
 from memory.zones import zone_named
 
@@ -28,13 +28,13 @@ async def reminders(asking: Asking) -> Answer:
     verdict = asking.allowed("reminders")
     if asking.agent is None:
         return Answer(asking.say("reminders.none"))
-    zone, locale = await _person(asking)
+    zone, locale = await _zone(asking), asking.locale
     async with asking.open(verdict) as connection:
         cursor = await connection.execute(
             f"""SELECT {SET_COLUMNS} FROM timers WHERE due_at IS NOT NULL AND kind = ANY (%s) ORDER BY due_at, id""",  # noqa: S608
             (list(rescheduling.KINDS),),
         )
-        timers = [Set(**row) for row in await cursor.fetchall()]
+        timers = [set_of(row) for row in await cursor.fetchall()]
     if not timers:
         return Answer(asking.say("reminders.none"))
     lines = [f"t{each.id}  {line(each, asking.parts.now(), zone, locale)}" for each in timers]
@@ -63,13 +63,13 @@ async def done(asking: Asking) -> Answer:
         await rescheduling.finish(connection, row, "done", asking.parts.now())
     if row["every"] is None or row["due_at"] is None:
         return Answer(asking.say("reminders.done", purpose=row["purpose"]))
-    zone, locale = await _person(asking)
-    return Answer(asking.say("reminders.done_goes_on", next=is_set(_set(row), asking.parts.now(), zone, locale)))
+    zone, locale = await _zone(asking), asking.locale
+    return Answer(asking.say("reminders.done_goes_on", next=is_set(set_of(row), asking.parts.now(), zone, locale)))
 
 
 async def snooze(asking: Asking) -> Answer:
     """Let it come again in some minutes."""
-    zone, locale = await _person(asking)
+    zone, locale = await _zone(asking), asking.locale
     async with _one(asking) as (connection, row, rest):
         minutes = SNOOZES[0] if not rest else int(rest) if rest.isdecimal() and len(rest) < 10 else 0
         span = when_in(f"in {rest}", asking.parts.now().replace(tzinfo=None)) if not minutes else None
@@ -83,7 +83,7 @@ async def snooze(asking: Asking) -> Answer:
 
 async def move(asking: Asking) -> Answer:
     """Give one another time, in words."""
-    zone, locale = await _person(asking)
+    zone, locale = await _zone(asking), asking.locale
     now, tz = asking.parts.now(), zone_named(zone)
     async with _one(asking) as (connection, row, rest):
         when = when_in(rest, now.astimezone(tz or UTC).replace(tzinfo=None), locale)
@@ -92,20 +92,11 @@ async def move(asking: Asking) -> Answer:
         if when.span is None and tz is None:
             raise CommandRefused("reminders.no_zone")
         wall = when.wall or (now + (when.span or timedelta())).astimezone(tz or UTC).replace(tzinfo=None)
-        due = _due(wall, zone, when.every or row["every"] or "", now)
+        due = ahead(wall, zone, when.every or row["every"], now)
         if due is None:
             raise CommandRefused("reminders.past")
         timer = await rescheduling.move(connection, row, wall, due, when.every, zone, now)
     return Answer(is_set(timer, now, zone, locale), tuple(cancelling([timer], locale)))
-
-
-def _due(wall: datetime, zone: str, every: str, now: datetime) -> datetime | None:
-    """The moment of a wall time, or the first one of its recurrence; None: it does not lie ahead, or too far."""
-    try:
-        due = following(wall, zone or "UTC", every, now)
-    except (ValueError, OverflowError):
-        return None
-    return due if due is not None and due <= now + FARTHEST else None
 
 
 @asynccontextmanager
@@ -127,14 +118,9 @@ async def _one(asking: Asking) -> AsyncIterator[tuple[Connection, dict[str, Any]
         await asking.parts.cache.forget_quietly(asking.agent)
 
 
-async def _person(asking: Asking) -> tuple[str, str]:
-    """The time zone (empty: unknown) and the locale of whose reminders these are."""
+async def _zone(asking: Asking) -> str:
+    """The name of the time zone of whose reminders these are; empty: unknown."""
     if asking.agent is None:
-        return "", asking.locale
+        return ""
     async with asking.parts.db.agent(asking.agent) as connection:
-        zone = await value(connection, "SELECT coalesce(timezone, '') FROM agents")
-        return zone, asking.locale
-
-
-def _set(row: dict[str, Any]) -> Set:
-    return Set(row["id"], row["purpose"], row["due_at"], row["wall_time"], row["every"] or "")
+        return str(await value(connection, "SELECT coalesce(timezone, '') FROM agents"))

@@ -95,6 +95,11 @@ class Claim:
         return self.origin == "person" and any(event.payload.get("addressed", True) for event in self.events)
 
     @property
+    def said(self) -> list[str]:
+        """The texts of the person's messages, in order."""
+        return [str(event.payload.get("text", "")) for event in self.events if event.kind == "message"]
+
+    @property
     def reply_to(self) -> str | None:
         """The platform's id of the newest message that is being answered."""
         ids = [event.payload.get("message_id") for event in self.events]

@@ -42,11 +42,6 @@ Body = Callable[[Job, int], Awaitable[None]]
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 
 
-def lock_of(agent: int) -> str:
-    """The lock under which at most one job of an agent runs at a time."""
-    return f"agent:{agent}"
-
-
 class Reschedule(BaseRetryStrategy):
     """Every job that ends in an error is run again: its agent's wake flag is up, and nothing else would wake it.
 

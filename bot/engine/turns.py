@@ -33,6 +33,7 @@ LIMIT = 2000
 MENTION = 40
 """Characters that the mark needs which notifies a person."""
 LOCK_TIMEOUT = "5s"
+_APOLOGIES = Jsonb(in_every_language("turn.apology"))
 _EVENTS = """SELECT id, seq, kind, origin, payload, created_at, visibility FROM events
              WHERE turn_id = %s AND status = 0 ORDER BY seq"""
 # A message that nobody knows to have been begun is looked up first, like any doubtful one.
@@ -49,12 +50,7 @@ async def claim(db: Database, agent: int, now: datetime, settings: EngineSetting
 
     None: nothing waits, and the wake flag is down. One transaction, so that a crash in it counts for nothing.
     """
-    limits = (
-        settings.coalesce,
-        settings.max_attempts,
-        round(settings.burst_cap * 1000),
-        Jsonb(in_every_language("turn.apology")),
-    )
+    limits = (settings.coalesce, settings.max_attempts, round(settings.burst_cap * 1000), _APOLOGIES)
     async with db.opened("SELECT * FROM claim_turn(%s, %s, %s, %s, %s, %s)", (agent, now, *limits)) as (connection, cursor):
         taken = await cursor.fetchone()
         if taken is None:

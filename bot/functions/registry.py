@@ -18,7 +18,6 @@ from bot.model.calls import FunctionSchema
 
 _LEFT_OUT = frozenset({"title", "default", "additionalProperties"})
 """Only where they are keywords; an argument may be called so too, and is an object then."""
-_OF_ALL = ("request_heartbeat", "reason")
 Kind = Literal["reply", "search", "write"]
 Need = Literal["always", "leave", "zone", "entries", "archive", "timers", "request", "unaddressed", "forgetting"]
 """What must be so for a function to be of use: the bot may ask for leave to write first; the time zone can be set here; there are entries,

@@ -100,8 +100,7 @@ def _their_own_words(context: CallContext) -> None:
 
 
 def _said(context: CallContext) -> bool | None:
-    texts = [str(event.payload.get("text", "")) for event in context.claim.events if event.kind == "message"]
-    return yes_or_no("\n".join(texts))
+    return yes_or_no("\n".join(context.claim.said))
 
 
 def _clock(text: str) -> time | None:

@@ -174,10 +174,7 @@ def _ahead(context: CallContext, found: Moment, zone: ZoneInfo | None) -> Moment
     """The moment, or where it recurs its first occurrence ahead. Raises Refused where it does not lie ahead."""
     due: datetime | None = found.due
     if found.every:
-        try:
-            due = recurrence.following(found.wall, context.state.zone if zone else "UTC", found.every, context.now)
-        except (ValueError, OverflowError):
-            due = None
+        due = recurrence.ahead(found.wall, context.state.zone if zone else "", found.every, context.now)
     if due is None or not context.now < due <= context.now + FARTHEST:
         raise Refused(f"The time must lie ahead, at most five years. It is now {local(context.now, context.state.tz)}.")
     return Moment(due, found.wall, found.every, found.floating)

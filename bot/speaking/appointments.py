@@ -6,7 +6,7 @@ the agent gets one more pass; then the bot says that nothing is set and what it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from bot.engine.events import Claim
 from bot.engine.turns import Step, say_after
 from bot.keeping import consent
 from bot.speaking import by_words, saying
-from bot.speaking.saying import Set
+from bot.speaking.saying import Set, set_of
 from bot.words.answers import yes_or_no
 from bot.words.reminding import asks_reminder, language_of, promises_reminder
 from memory import log as memory_log
@@ -25,7 +25,7 @@ from memory.agent_state import AgentState
 from memory.dates import when_in
 from memory.db import Connection
 from memory.messages import Draft
-from memory.recurrence import FARTHEST, following
+from memory.recurrence import FARTHEST, ahead
 from memory.zones import zone_named
 
 LINE = -30
@@ -39,7 +39,7 @@ PROMPT = (
 AGREED = "The person said yes to the bot's question: that timer is set, and the bot shows it. Answer in a few words."
 DECLINED = "The person said no to the bot's question: nothing is set. Accept it in a few words."
 OVER = "The person said yes to the bot's question, but its time is over. Ask when it should be instead."
-SET_COLUMNS = "id, purpose, due_at, wall_time, coalesce(every, '') AS every"
+SET_COLUMNS = "id, purpose, due_at, wall_time, every"
 
 
 def cancelling(timers: Sequence[Set], locale: str) -> list[Button]:
@@ -58,7 +58,7 @@ def in_question(claim: Claim, state: AgentState, said: Sequence[str]) -> str:
     """What of a turn is about a reminder that should be set: the person's asking or the reply's promise; empty: nothing is."""
     if not claim.addressed:
         return ""
-    texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
+    texts = claim.said
     if not texts:  # asked to answer the last message once more
         own = [message.content for message in state.queue if message.role == "user" and message.kind == "message"]
         texts = own[-1:]
@@ -74,8 +74,7 @@ async def in_their_language(step: Step, state: AgentState) -> AgentState:
     """The state with the person's language, where their platform did not tell it and they asked to be reminded in one of ours."""
     if state.locale or step.claim.origin != "person":
         return state
-    texts = [str(event.payload.get("text", "")) for event in step.claim.events if event.kind == "message"]
-    locale = next((found for text in texts if (found := language_of(text))), "")
+    locale = next((found for text in step.claim.said if (found := language_of(text))), "")
     if locale:
         await step.connection.execute("UPDATE agents SET locale = %s WHERE locale IS NULL", (locale,))
     return replace(state, locale=locale)
@@ -92,14 +91,10 @@ async def show(step: Step, state: AgentState, numbers: Collection[int]) -> bool:
     )
     if not rows:
         return False
-    timers = [_set(row) for row in rows]
+    timers = [set_of(row) for row in rows]
     lines = [saying.is_set(each, step.now, state.zone, state.locale) for each in timers]
     await step.say(LINE, "\n".join(lines), cancelling(timers, state.locale))
     return True
-
-
-def _set(row: Mapping[str, Any]) -> Set:
-    return Set(row["id"], row["purpose"], row["due_at"], row["wall_time"], row["every"])
 
 
 async def say_nothing_is_set(step: Step, state: AgentState, about: str, *, asked: bool) -> None:
@@ -111,7 +106,7 @@ async def say_nothing_is_set(step: Step, state: AgentState, about: str, *, asked
     if rows and not asked:
         return  # the reply may speak of one of these
     lines = [f"{say('remind.nothing', state.locale)} {say(missing(about, step.now, state), state.locale)}"]
-    waiting = [saying.line(_set(row), step.now, state.zone, state.locale) for row in rows]
+    waiting = [saying.line(set_of(row), step.now, state.zone, state.locale) for row in rows]
     lines += [say("remind.waiting", state.locale, reminders="; ".join(waiting))] if waiting else []
     await step.say(LINE, "\n".join(lines))
 
@@ -132,24 +127,16 @@ async def proposal(connection: Connection, turn: int, state: AgentState, now: da
     row = await _proposed(connection, turn)
     if row is None:
         return ""
-    shown = saying.line(_set({**row, "due_at": _due(row, now) or now}), now, state.zone, state.locale)
+    shown = saying.line(
+        set_of({**row, "due_at": ahead(row["wall_time"], row["zone"], row["every"], now) or now}), now, state.zone, state.locale
+    )
     return say("remind.proposal", state.locale, reminder=shown)
 
 
 async def _proposed(connection: Connection, turn: int) -> dict[str, Any] | None:
-    rows = await _rows(
-        connection,
-        "SELECT id, purpose, due_at, wall_time, zone, coalesce(every, '') AS every FROM timers WHERE kind = 'proposal' AND turn_id = %s",
-        turn,
-    )
+    statement = f"SELECT {SET_COLUMNS}, zone FROM timers WHERE kind = 'proposal' AND turn_id = %s"  # noqa: S608 - names of ours
+    rows = await _rows(connection, statement, turn)
     return rows[0] if rows else None
-
-
-def _due(row: Mapping[str, Any], now: datetime) -> datetime | None:
-    try:
-        return following(row["wall_time"], row["zone"], row["every"], now)
-    except (ValueError, OverflowError, KeyError):
-        return None
 
 
 async def answered(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
@@ -157,16 +144,15 @@ async def answered(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
 
     Returns what the agent reads of it, and what is set by it.
     """
-    texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
-    if claim.origin != "person" or claim.step or not texts:
+    if claim.origin != "person" or claim.step or not claim.said:
         return [], set()
-    if yes_or_no("\n".join(texts)) is None:
+    if yes_or_no("\n".join(claim.said)) is None:
         return await by_words.act(step, claim)  # in nearly every turn without a look
     given = await consent.answer(step.connection, claim, "timer")
     row = None if given is None else await _proposed(step.connection, given.turn)
     if given is None or row is None:
         return [], set()
-    due = _due(row, step.now) if given.yes else None
+    due = ahead(row["wall_time"], row["zone"], row["every"], step.now) if given.yes else None
     if due is None:
         await step.connection.execute("DELETE FROM timers WHERE id = %s", (row["id"],))
         return [Draft("user", "alert", OVER if given.yes else DECLINED)], set()
@@ -202,7 +188,7 @@ async def follow_edit(connection: Connection, message: int, before: str, text: s
     zone, locale = person["zone"], person["locale"]
     [said] = await _rows(connection, "SELECT created_at FROM messages WHERE id = %s", message)
     moved = _moved(before, text, said["created_at"], at, zone, locale) if len(rows) == 1 else None
-    timers = [_set(row) for row in rows]
+    timers = [set_of(row) for row in rows]
     if moved is None:
         shown = "; ".join(saying.line(each, at, zone, locale) for each in timers)
         lines = [say("remind.kept", locale, reminders=shown)]
@@ -229,11 +215,8 @@ def _moved(before: str, text: str, said: datetime, at: datetime, zone: str, loca
         return (due.astimezone(tz or UTC).replace(tzinfo=None), due, "") if due <= at + FARTHEST else None
     if tz is None or found.wall is None:
         return None
-    try:
-        ahead = following(found.wall, zone, found.every, at)
-    except (ValueError, OverflowError):
-        return None
-    return (found.wall, ahead, found.every) if ahead is not None and ahead <= at + FARTHEST else None
+    first = ahead(found.wall, zone, found.every, at)
+    return None if first is None else (found.wall, first, found.every)
 
 
 async def _rows(connection: Connection, statement: str, *parameters: object) -> list[dict[str, Any]]:

@@ -56,8 +56,7 @@ def meant(text: str, now: datetime) -> tuple[Literal["snooze", "done", "stop"], 
 
 async def act(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
     """Act on such an answer where a reminder was the last thing said: what the agent reads of it, and what comes again."""
-    texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
-    found = meant("\n".join(texts), step.now.replace(tzinfo=None))
+    found = meant("\n".join(claim.said), step.now.replace(tzinfo=None))
     if found is None or not claim.addressed:
         return [], set()
     cursor = await step.connection.execute(

@@ -97,7 +97,7 @@ class Listener:
         """Whether the person speaks of an emergency. The model may add care, never take it away; without it words decide."""
         if claim.origin != "person":
             return Listened()
-        texts = [str(event.payload.get("text", "")) for event in claim.events if event.kind == "message"]
+        texts = claim.said
         found = {kind: [recognise(text, kind) for text in texts] for kind in _OF}
         plain = {kind for kind, findings in found.items() if "plain" in findings}
         spent: list[tuple[str, Usage]] = []

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from adapters.catalogue import say, words
+from memory.day_words import WEEKDAYS
 from memory.recurrence import parts_of
 from memory.working_context import one_line
 from memory.zones import zone_named
@@ -17,7 +19,6 @@ MOST = 5
 """Reminders of one message that have buttons."""
 SNOOZES = (10, 60)
 """Minutes for which a reminder can be put off with a press."""
-_WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class Set:
     due_at: datetime
     wall_time: datetime
     every: str = ""
+
+
+def set_of(row: Mapping[str, Any]) -> Set:
+    """A reminder by its row."""
+    return Set(row["id"], row["purpose"], row["due_at"], row["wall_time"], row["every"] or "")
 
 
 def line(timer: Set, now: datetime, zone: str, locale: str) -> str:
@@ -97,11 +103,11 @@ def _rule(parts: Mapping[str, str], wall: datetime, locale: str) -> str:
     base = say(f"every.{frequency.casefold()}", locale, n=interval)
     days = [day for day in parts.get("BYDAY", "").split(",") if day]
     if frequency == "WEEKLY" and not days:
-        days = [_WEEKDAYS[wall.weekday()]]
+        days = [WEEKDAYS[wall.weekday()]]
     if frequency in ("DAILY", "WEEKLY"):
-        if days == list(_WEEKDAYS[:5]) and interval == 1:
+        if days == list(WEEKDAYS[:5]) and interval == 1:
             return say("every.weekdays", locale)
-        named = _joined([words("time.days", locale)[_WEEKDAYS.index(day)] for day in days], conjunction) if days else ""
+        named = _joined([words("time.days", locale)[WEEKDAYS.index(day)] for day in days], conjunction) if days else ""
         if not days:
             return base
         return say("every.each", locale, days=named) if interval == 1 else f"{base} {say('every.also', locale, days=named)}"
@@ -120,7 +126,7 @@ def _rule(parts: Mapping[str, str], wall: datetime, locale: str) -> str:
 
 def _nth(day: str, locale: str) -> str:
     """`-1FR` in words: the last Friday of the month; without a number every one of them."""
-    name = words("time.days", locale)[_WEEKDAYS.index(day[-2:])]
+    name = words("time.days", locale)[WEEKDAYS.index(day[-2:])]
     if len(day) == 2:
         return say("every.each", locale, days=name)
     number = int(day[:-2])

@@ -43,8 +43,7 @@ async def appoint(step: Step, turn: RunningTurn, state: AgentState, about: str, 
 
 async def _deny(step: Step, turn: RunningTurn, state: AgentState) -> None:
     """Where the person asked for something to be forgotten and the reply says that it is: the bot's own line that nothing is yet."""
-    texts = [str(event.payload.get("text", "")) for event in turn.claim.events if event.kind == "message"]
-    if not turn.claim.addressed or not any(map(asks_forgetting, texts)):
+    if not turn.claim.addressed or not any(map(asks_forgetting, turn.claim.said)):
         return
     begun = min(answering(state.queue), default=len(state.queue))
     replies = [message.content for message in state.queue[begun:] if message.role == "assistant" and message.kind == "message"]

@@ -35,6 +35,6 @@ async def offering(
         "timers": bool(row["timers"]),
         "request": claim.addressed and bool(row["request"]),
         "unaddressed": not claim.addressed,
-        "forgetting": claim.addressed and any(asks_forgetting(str(e.payload.get("text", ""))) for e in claim.events),
+        "forgetting": claim.addressed and any(map(asks_forgetting, claim.said)),
     }
     return offered([need for need, so in holds.items() if so], small=small)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -114,12 +114,16 @@ async def running(adapter: Adapter, bot: Recorder) -> AsyncIterator[None]:
 
 async def sent(adapter: Adapter, outgoing: Outgoing) -> str:
     """Sent, once the adapter is ready for it."""
-    async with asyncio.timeout(20):
-        while True:
-            try:
-                return await adapter.send(outgoing)
-            except TryLater as later:
-                await asyncio.sleep(min(later.seconds, 0.05))
+
+    ids: list[str] = []
+
+    async def taken() -> bool:
+        with suppress(TryLater):
+            ids.append(await adapter.send(outgoing))
+        return bool(ids)
+
+    await until(taken, timeout=20, every=0.05)
+    return ids[0]
 
 
 class AdapterContract:

@@ -8,7 +8,7 @@ import json
 import os
 import random
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -128,14 +128,16 @@ async def test_nothing_is_left_of_people_erased_while_their_turns_run(cluster: S
                     db, incoming(user, number, near), burst=timedelta(), now=datetime.now(UTC), erasure_key=KEY
                 )
                 agents.setdefault(user, accepted.agent)
-                await asyncio.sleep(chance.uniform(0.2, 0.5))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), chance.uniform(0.2, 0.5))
 
         erased: set[str] = set()
         async with asyncio.TaskGroup() as group:
             talking = {user: group.create_task(talks(user)) for user in users}
             await until(lambda: _turns(urls, PEOPLE), timeout=60)
             for user in sorted(gone):
-                await asyncio.sleep(chance.uniform(0.0, 0.08))
+                asked = len(talk.model.requests) + chance.randrange(4)
+                await until(lambda asked=asked: len(talk.model.requests) >= asked, timeout=60)  # type: ignore[misc]
                 erased.add(user)
                 await talking[user]  # what they are just sending is in, or refused
                 found = await erasure.erase(db, cache, agents[user], actor="person", key=KEY, now=datetime.now(UTC))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,16 +14,14 @@ from bot.embedded import Servers, attach
 from bot.engine.events import Claim
 from memory.migrations import migrate
 from tests.bot.engine.world import Turns, working, world
-from tests.folders import remove
+from tests.folders import data_folder
 from tests.waiting import until
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    top = Path(tempfile.mkdtemp(prefix="ks-restart-"))
-    top.chmod(0o711)
-    yield top / "data"
-    remove(top)
+    with data_folder("restart") as data:
+        yield data
 
 
 def postmaster(folder: Path) -> int:

@@ -27,15 +27,17 @@ class Ada:
     reading: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-                    break
-                except OSError:
-                    await asyncio.sleep(0.05)
+        await until(self._connected, timeout=60)
+        assert self.writer is not None
         self.writer.write(b"ada\n")
+
+    async def _connected(self) -> bool:
+        try:
+            reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError:
+            return False
         self.reading = asyncio.create_task(self._read(reader))
+        return True
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         while line := (await reader.readline()).decode():

@@ -10,6 +10,7 @@ from memory.db import Database, value
 from memory.embedding import EmbeddingError, EmbeddingRefusedError, EndpointEmbedder, LocalEmbedder, Meaning, Vector, literal
 from memory.embedding_filler import EmbeddingFiller, use_model
 from tests.memory.people import ByTopic, Person, texts, understand
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -23,9 +24,21 @@ async def count(person: Person, table: str) -> int:
 
 
 async def until_filled(person: Person) -> None:
-    async with asyncio.timeout(10):
-        while await count(person, "unembedded"):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    async def filled() -> bool:
+        return not await count(person, "unembedded")
+
+    await until(filled)
+
+
+class Counted(EmbeddingFiller):
+    """Counts its looks that are over."""
+
+    looks = 0
+
+    async def fill(self) -> int:
+        found = await super().fill()
+        self.looks += 1
+        return found
 
 
 class Moody(ByTopic):
@@ -66,11 +79,11 @@ async def test_every_agent_is_filled_and_each_only_reads_its_own(ana: Person) ->
 
 async def test_a_wake_up_is_enough(ana: Person) -> None:
     meaning = await use_model(ana.db, ByTopic())
-    filler = EmbeddingFiller(ana.db, meaning, poll=60)
+    filler = Counted(ana.db, meaning, poll=60)
     running = asyncio.create_task(filler.run())
     try:
-        for text in ("puppy one", "puppy two"):
-            await asyncio.sleep(0.1)
+        for number, text in enumerate(("puppy one", "puppy two"), 1):
+            await until(lambda number=number: filler.looks >= number)  # type: ignore[misc]
             await ana.say(text)
             filler.wake()
             await until_filled(ana)
@@ -80,19 +93,12 @@ async def test_a_wake_up_is_enough(ana: Person) -> None:
 
 
 async def test_many_wake_ups_are_few_looks(ana: Person) -> None:
-    class Counted(EmbeddingFiller):
-        looks = 0
-
-        async def fill(self) -> int:
-            self.looks += 1
-            return await super().fill()
-
     filler = Counted(ana.db, await use_model(ana.db, ByTopic()), poll=60, gather=0.2)
     running = asyncio.create_task(filler.run())
     loop = asyncio.get_running_loop()
     try:
-        until = loop.time() + 1.0
-        while loop.time() < until:
+        end = loop.time() + 1.0
+        while loop.time() < end:
             filler.wake()
             await asyncio.sleep(0)
     finally:
@@ -102,9 +108,10 @@ async def test_many_wake_ups_are_few_looks(ana: Person) -> None:
 
 async def test_without_a_wake_up_the_poll_finds_new_rows(ana: Person) -> None:
     meaning = await use_model(ana.db, ByTopic())
-    running = asyncio.create_task(EmbeddingFiller(ana.db, meaning, poll=0.05).run())
+    filler = Counted(ana.db, meaning, poll=0.05)
+    running = asyncio.create_task(filler.run())
     try:
-        await asyncio.sleep(0.1)
+        await until(lambda: filler.looks)
         await ana.say("puppy")
         await until_filled(ana)
     finally:
@@ -194,7 +201,7 @@ async def test_no_embedder_means_words_only(ana: Person) -> None:
 async def test_a_slow_embedder_does_not_hold_up_a_search() -> None:
     class Slow(ByTopic):
         async def embed(self, texts: Sequence[str]) -> list[Vector]:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
             return []
 
     assert await Meaning(Slow(), 1).of("puppy", seconds=0.05) is None

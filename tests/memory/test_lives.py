@@ -115,8 +115,15 @@ async def by_retention(life: Life) -> Forgotten:
     talk.clock[0] += timedelta(days=100)
     days = timedelta(days=50)
     kinds: tuple[retention.Kind, ...] = (
-        "messages", "quotes", "quotes_derived", "quotes_stored", "archival", "timers", "deliveries", "log",
-    )  # fmt: skip
+        "messages",
+        "quotes",
+        "quotes_derived",
+        "quotes_stored",
+        "archival",
+        "timers",
+        "deliveries",
+        "log",
+    )
     await retention.apply(talk.db, talk.cache, dict.fromkeys(kinds, days), talk.at)
     # Entries of the working context have no time of their own, and a timer that is set waits for its hour.
     return {each.token for each in life.said}, {"working_context", "timers"}
@@ -139,8 +146,17 @@ async def by_absent_author(life: Life) -> Forgotten:
 
 
 WAYS: tuple[Callable[[Life], Awaitable[Forgotten]], ...] = (
-    by_number, by_deletion, by_edit, by_place, by_period, by_person, by_pause, by_retention, by_absent_author, by_number,
-)  # fmt: skip
+    by_number,
+    by_deletion,
+    by_edit,
+    by_place,
+    by_period,
+    by_person,
+    by_pause,
+    by_retention,
+    by_absent_author,
+    by_number,
+)
 
 
 async def test_nothing_of_what_was_forgotten_stands_anywhere(

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from redis import Redis
 
-from tests.folders import remove
+from tests.folders import data_folder
 from tests.scenarios.terminal import environment, run, terminal
 from tests.servers.model import Gate, Request, ScriptedModel, Status, reply, unused_port
 
@@ -23,10 +23,8 @@ from tests.servers.model import Gate, Request, ScriptedModel, Status, reply, unu
 @pytest.fixture(scope="module")
 def data() -> Iterator[Path]:
     """One data folder for all tests here; each test is a person of its own."""
-    top = Path(tempfile.mkdtemp(prefix="ks-chat-"))
-    top.chmod(0o711)
-    yield top / "data"
-    remove(top)
+    with data_folder("chat") as data:
+        yield data
 
 
 async def test_is_remembered_after_leaving_and_coming_back(data: Path) -> None:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.folders import remove
+from tests.folders import data_folder
 from tests.scenarios.terminal import run
 
 
 @pytest.fixture
 def data() -> Iterator[Path]:
-    top = Path(tempfile.mkdtemp(prefix="ks-restored-"))
-    top.chmod(0o711)
-    yield top / "data"
-    remove(top)
+    with data_folder("restored") as data:
+        yield data
 
 
 async def test_a_restored_backup_has_erasures_and_decisions_applied_again(data: Path) -> None:

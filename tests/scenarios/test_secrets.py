@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
@@ -15,9 +15,10 @@ import pytest
 from redis.asyncio import Redis
 
 from bot.embedded import attach
-from tests.folders import remove
+from tests.folders import data_folder
 from tests.scenarios.terminal import environment, run, terminal
 from tests.servers.model import Raw, Request, ScriptedModel, Status, Step, call, reply, unused_port
+from tests.waiting import until
 
 WORDS = "CANARY-8c1e"
 KEY = "sk-canary-3f9b4a7d6e"
@@ -27,10 +28,8 @@ TABLES = ("postgres",)
 
 @pytest.fixture
 def data() -> Iterator[Path]:
-    top = Path(tempfile.mkdtemp(prefix="ks-secrets-"))
-    top.chmod(0o711)
-    yield top / "data"
-    remove(top)
+    with data_folder("secrets") as data:
+        yield data
 
 
 def troubled(request: Request) -> Step:
@@ -114,15 +113,15 @@ async def served(data: Path, port: int, settings: dict[str, str]) -> tuple[str, 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    page = ""
+
+    async def metrics() -> str:
+        with suppress(aiohttp.ClientError):
+            async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+                return await answer.text()
+        return ""
+
     try:
-        async with asyncio.timeout(60), aiohttp.ClientSession() as session:
-            while not page:
-                try:
-                    async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
-                        page = await answer.text()
-                except aiohttp.ClientError:
-                    await asyncio.sleep(0.1)
+        page = str(await until(metrics, timeout=60, every=0.1))
     finally:
         process.send_signal(signal.SIGTERM)
         out, err = await process.communicate()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.folders import remove
+from tests.folders import data_folder
 from tests.scenarios.terminal import run
 from tests.servers.model import Request, ScriptedModel, Step, call, reply
 from tests.servers.vendors import ALL, Vendor
@@ -22,10 +21,8 @@ SAMPLE = ("Gemini", "OpenAI o-series", "llama.cpp, Ministral")
 @pytest.fixture(scope="module")
 def data() -> Iterator[Path]:
     """One data folder for all; each vendor talks with a person of its own."""
-    top = Path(tempfile.mkdtemp(prefix="ks-vendors-"))
-    top.chmod(0o711)
-    yield top / "data"
-    remove(top)
+    with data_folder("vendors") as data:
+        yield data
 
 
 def companion(request: Request) -> Step:

@@ -41,7 +41,7 @@ async def on_slack(bot: Recorder) -> AsyncIterator[Stage]:
     async with SlackServer(manifest=manifest("Keepsake")) as server:
         acme = server.team("Acme")
         settings = Settings(tokens=(Tokens(acme.bot_token, server.app_token),), api_base=server.api_base, silence=6)
-        adapter = SlackAdapter(settings, [Slash("help", "this list")])
+        adapter = SlackAdapter(settings, [Slash("help")])
         async with running(adapter, bot):
             await server.wait_connected()
             yield SlackStage(server, server.person("Ada", acme), adapter)

@@ -132,11 +132,11 @@ def test_do_not_disturb() -> None:
 
 
 SLASHES = [
-    Slash("help", ""),
-    Slash("memory view", ""),
-    Slash("memory search", "", "/memory search x"),
-    Slash("stop", ""),
-    Slash("settings", "", "/settings timezone Europe/Berlin"),
+    Slash("help"),
+    Slash("memory view"),
+    Slash("memory search", "/memory search x"),
+    Slash("stop"),
+    Slash("settings", "/settings timezone Europe/Berlin"),
 ]
 
 

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -18,17 +17,15 @@ from typer.main import get_command
 from bot.cli import main as cli
 from bot.embedded import Servers
 from tests.conftest import Urls
-from tests.folders import remove
+from tests.folders import data_folder
 from tests.scenarios.terminal import environment, run
 from tests.servers.model import unused_port
 
 
 @pytest.fixture(scope="module")
 def data() -> Iterator[Path]:
-    top = Path(tempfile.mkdtemp(prefix="ks-cli-"))
-    top.chmod(0o711)
-    yield top / "data"
-    remove(top)
+    with data_folder("cli") as data:
+        yield data
 
 
 def command_lines() -> list[str]:

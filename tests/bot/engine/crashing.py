@@ -15,7 +15,7 @@ import signal
 import tempfile
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +31,7 @@ from memory.db import Database
 from memory.migrations import migrate
 from tests.bot.engine.world import message, place
 from tests.servers.model import Request
+from tests.waiting import until
 
 Crash = Literal["backend", "quit", "kill"]
 """kill -9 of one backend (all others are ended with it), SIGQUIT to the postmaster, or kill -9 of it."""
@@ -171,10 +172,10 @@ class Crowd:
 
 
 async def _deliver(db: Database, event: Incoming) -> None:
-    while True:
-        try:
+    async def taken() -> bool:
+        with suppress(psycopg.OperationalError):
             await accept(db, event, burst=timedelta(), now=datetime.now(UTC))
-        except psycopg.OperationalError:
-            await asyncio.sleep(0.05)  # a platform's pause before it delivers again
-        else:
-            return
+            return True
+        return False
+
+    await until(taken, timeout=120, every=0.05)  # a platform delivers again

@@ -93,7 +93,7 @@ async def test_with_two_workers(engine: World, seed: int) -> None:
 
     async def turn(claim: Claim) -> None:
         if chance.random() < 0.2:
-            await asyncio.sleep(0.01)
+            await engine.look("SELECT 1")  # it takes longer
         if chance.random() < 0.15:
             raise RuntimeError
         if chance.random() < 0.1:

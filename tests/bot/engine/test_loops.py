@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 
 import pytest
 
@@ -20,7 +21,8 @@ from tests.waiting import until
 )
 async def test_the_wait_grows_within_one_trouble_only(lasts: float, waits: list[str], caplog: pytest.LogCaptureFixture) -> None:
     async def connected() -> None:
-        await asyncio.sleep(lasts)
+        began = time.monotonic()
+        await until(lambda: time.monotonic() - began >= lasts)
         raise ConnectionError
 
     loop = asyncio.create_task(forever("listening", connected, every=0.0, first=0.1, cap=0.3))
@@ -53,6 +55,8 @@ async def test_a_task_that_loses_a_cancellation_ends_all_the_same() -> None:
 
 
 async def test_what_ends_by_itself_is_not_cancelled() -> None:
-    task = asyncio.create_task(asyncio.sleep(0.01))
+    over = asyncio.Event()
+    task = asyncio.create_task(over.wait())
+    asyncio.get_running_loop().call_soon(over.set)
     await ended([task], patience=5.0)
     assert not task.cancelled()

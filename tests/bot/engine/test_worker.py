@@ -350,7 +350,7 @@ async def test_a_worker_that_is_stopped_while_it_starts_ends(engine: World) -> N
     for moment in range(60):
         worker = Worker(engine.db, engine.queue, Turns(engine), engine.settings)
         task = asyncio.create_task(worker.run())
-        await asyncio.sleep(moment * 0.0005)
+        await asyncio.wait({task}, timeout=moment * 0.0005)
         task.cancel()
         _, pending = await asyncio.wait({task}, timeout=4.0)
         assert not pending, f"stopped at moment {moment}, it goes on"
