@@ -13,7 +13,7 @@ from typing import Literal
 
 from memory import log, undo
 from memory.db import Connection, value
-from memory.forgetting import Gone, derived, erase_rows
+from memory.forgetting import Gone, derived, erase_copies, erase_rows
 
 MARK = " (Perhaps outdated: the message it came from was edited.)"
 _WORDS = re.compile(r"\w+(?:['’]\w+)*")
@@ -41,8 +41,11 @@ def corrected(text: str, spans: list[tuple[str, str]]) -> str:
     return text
 
 
-async def follow(connection: Connection, *, agent: int, message: int, before: str, after: str, at: datetime) -> None:
-    """Correct or mark what was made of a message, before its own text is changed, in the caller's transaction."""
+async def follow(connection: Connection, *, agent: int, message: int, before: str, after: str, at: datetime) -> list[int]:
+    """Correct or mark what was made of a message, before its own text is changed, in the caller's transaction.
+
+    Replies that were made of it keep their old words on the platform; what others brought along of those goes. Returns whom that touched.
+    """
     spans = changes(before, after)
     old: list[str] = await value(
         connection,
@@ -51,7 +54,7 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
         (before, after),
     )
     if not old:
-        return
+        return []
     gone = await derived(connection, Gone(messages={message}))
     replies = gone.messages - {message}
     # Summaries that cover any of it, and the inner workings that show the old words; none of the rows themselves.
@@ -77,6 +80,12 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
     )
     # The person is told of a timer that the message itself asked for, below it (`bot.speaking.appointments`).
     told: list[int] = await value(connection, "SELECT ARRAY(SELECT id FROM timers WHERE message_id = %s)", (message,))
+    said = await value(
+        connection,
+        "SELECT ARRAY(SELECT id FROM messages WHERE id = ANY(%s) AND role = 'assistant' AND has_rare(%s, content))",
+        (list(replies), old),
+    )
+    touched = await erase_copies(connection, said) if said else []
     for table, column, ids in tables:
         cursor = await connection.execute(
             f"SELECT id, place_id, {column} AS text FROM {table} WHERE id = ANY(%s) AND has_rare(%s, {column})".encode(),  # noqa: S608 - names of ours
@@ -85,6 +94,7 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
         for row in await cursor.fetchall():
             mark = "" if table == "timers" and row["id"] in told else MARK
             await _correct(connection, agent, table, column, row["id"], row["place_id"], row["text"], spans, old, mark, at)
+    return touched
 
 
 async def _retag(connection: Connection, passages: set[int], spans: list[tuple[str, str]], old: list[str]) -> None:

@@ -105,6 +105,15 @@ async def erase_rows(connection: Connection, gone: Gone, *, note: str | None = N
     )
 
 
+async def erase_copies(connection: Connection, messages: Iterable[int]) -> list[int]:
+    """Take what others brought along of some messages out of their agents, which are returned; the messages stay."""
+    return list(
+        await value(
+            connection, "SELECT forget_quoted(origins_of(current_agent(), %s), '{}', ARRAY[current_agent()])", (list(messages),)
+        )
+    )
+
+
 def _lists(gone: Gone) -> tuple[list[int], list[int], list[int], list[int]]:
     return list(gone.messages), list(gone.entries), list(gone.passages), list(gone.timers)
 

@@ -79,7 +79,7 @@ def _into(url: str, database: str) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--lives`: how many random lives are lived, with one thing of each forgotten. `--full`: also what is marked as a sample's rest."""
     parser.addoption("--full", action="store_true", help="all of what a sample is taken of otherwise")
-    parser.addoption("--lives", type=int, default=10, help="random lives in tests/memory/test_lives.py")
+    parser.addoption("--lives", type=int, default=0, help="random lives in tests/memory/test_lives.py, instead of a sample")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

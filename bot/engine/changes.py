@@ -61,7 +61,7 @@ async def follow(db: Database, cache: Cache, changed: Changed, edited: Edited = 
             elif changed.text is None:
                 touched = await _erase(connection, row, changed)
             else:
-                await _correct(connection, row, clean(changed.text), changed, edited)
+                touched = await _correct(connection, row, clean(changed.text), changed, edited)
             await connection.execute("UPDATE agents SET version = version + 1")
             touched.append(row["agent_id"])
             # Before the commit, so that nothing is left in Redis by whatever ends this process in between.
@@ -103,7 +103,7 @@ async def _requote(connection: Connection, row: Mapping[str, Any], origins: list
     elif text is not None:
         before = await value(connection, "SELECT content FROM messages WHERE id = %s", (row["message_id"],))
         if before not in (None, text):
-            await _rewrite(connection, row, before, text or "(no text)", changed.at)
+            return await _rewrite(connection, row, before, text or "(no text)", changed.at)
     elif changed.mark:
         await _mark(connection, row["message_id"])
     else:
@@ -111,9 +111,12 @@ async def _requote(connection: Connection, row: Mapping[str, Any], origins: list
     return []
 
 
-async def _rewrite(connection: Connection, row: Mapping[str, Any], before: str, text: str, at: datetime) -> None:
-    await correcting.follow(connection, agent=row["agent_id"], message=row["message_id"], before=before, after=text, at=at)
+async def _rewrite(connection: Connection, row: Mapping[str, Any], before: str, text: str, at: datetime) -> list[int]:
+    touched = await correcting.follow(
+        connection, agent=row["agent_id"], message=row["message_id"], before=before, after=text, at=at
+    )
     await connection.execute("UPDATE messages SET content = %s WHERE id = %s", (text, row["message_id"]))
+    return touched
 
 
 async def _mark(connection: Connection, message: int) -> None:
@@ -122,18 +125,18 @@ async def _mark(connection: Connection, message: int) -> None:
     )
 
 
-async def _correct(connection: Connection, row: Mapping[str, Any], text: str, changed: Changed, edited: Edited) -> None:
+async def _correct(connection: Connection, row: Mapping[str, Any], text: str, changed: Changed, edited: Edited) -> list[int]:
     if row["message_id"] is None:
         # Still waiting: what is answered is the corrected text.
         await connection.execute(
             "UPDATE events SET payload = jsonb_set(payload, '{text}', to_jsonb(%s::text)) WHERE id = %s AND payload ? 'text'",
             (text, row["event_id"]),
         )
-        return
+        return []
     before = await value(connection, "SELECT content FROM messages WHERE id = %s", (row["message_id"],))
     if before == text:
-        return
-    await _rewrite(connection, row, before, text or "(no text)", changed.at)
+        return []
+    touched = await _rewrite(connection, row, before, text or "(no text)", changed.at)
     await log.record(
         connection,
         agent=row["agent_id"],
@@ -147,6 +150,7 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
         after=text,
     )
     await edited(connection, row["message_id"], before, text, changed.at)
+    return touched
 
 
 async def _erase(connection: Connection, row: Mapping[str, Any], changed: Changed) -> list[int]:

@@ -26,7 +26,7 @@ from tests.conftest import Urls
 from tests.memory.lives import PEOPLE, Life, Model, plain
 
 SMALL = replace(SETTINGS, budget=4_200, reply_reserve=400)
-SAMPLE = (0, 1, 3, 4, 5, 6, 7, 45, 62, 102)
+SAMPLE = (0, 1, 3, 4, 5, 6, 7, 45, 62, 102, 165, 172)
 """A life for each way of forgetting, and some that once found something left."""
 Forgotten = tuple[set[str], set[str]]
 """Tokens that must stand nowhere, and tables where they may all the same (the history of an edit)."""
@@ -35,7 +35,7 @@ Forgotten = tuple[set[str], set[str]]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         lives = metafunc.config.getoption("--lives")
-        metafunc.parametrize("seed", SAMPLE if lives == len(SAMPLE) else range(lives))
+        metafunc.parametrize("seed", range(lives) if lives else SAMPLE)
 
 
 @asynccontextmanager

@@ -216,10 +216,10 @@ BEGIN
       AND NOT EXISTS (SELECT 1 FROM events e WHERE e.turn_id = turns.id AND e.status = 0 AND e.id NOT IN (SELECT id FROM ended));
   -- A list of what would be forgotten repeats it (step -8: bot/functions/forget.py); whatever goes, it is no longer what it was.
   UPDATE outbox SET body = '', buttons = NULL, state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END WHERE agent_id = p_agent AND step = -8;
-  -- The bot's own lines about a timer are known by their buttons.
+  -- The bot's own lines, which no step of a turn reaches: those about a timer are known by their buttons, others by their words.
   UPDATE outbox SET body = '', buttons = NULL, state = CASE state WHEN 'waiting' THEN 'withdrawn' ELSE state END
-    WHERE agent_id = p_agent AND p_timers <> '{}' AND EXISTS (SELECT FROM jsonb_array_elements(buttons) b WHERE split_part(b->>'line', ' ', 3) = ANY (
-      SELECT 't' || t FROM unnest(p_timers) t));
+    WHERE agent_id = p_agent AND step < 0 AND (has_rare(p_rare, body) OR EXISTS (SELECT FROM jsonb_array_elements(buttons) b
+      WHERE split_part(b->>'line', ' ', 3) = ANY (SELECT 't' || t FROM unnest(p_timers) t)));
   DELETE FROM timers WHERE agent_id = p_agent AND id = ANY (p_timers);
   UPDATE speaking SET zone_guess = NULL, guess_turn = NULL WHERE agent_id = p_agent AND guess_turn = ANY (p_turns);
   -- Calls and results leave together, so that no call stays without its result.
