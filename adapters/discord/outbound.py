@@ -56,16 +56,12 @@ def _base36(number: int) -> str:
     return digits
 
 
-def text_of(outgoing: Outgoing) -> str:
-    """The text as it is sent: with the mark that notifies its person before it."""
-    return f"<@{outgoing.mention}> {outgoing.text}" if outgoing.mention.isdecimal() else outgoing.text
-
-
 def shown_of(outgoing: Outgoing) -> dict[str, Any]:
     """What a message is sent with: its text, whom alone it may notify, its buttons. To be called in the event loop."""
-    shown: dict[str, Any] = {"content": text_of(outgoing)}
+    shown: dict[str, Any] = {"content": outgoing.text}
     if outgoing.mention.isdecimal():
         person = discord.Object(int(outgoing.mention))
+        shown["content"] = f"<@{outgoing.mention}> {outgoing.text}"
         shown["allowed_mentions"] = discord.AllowedMentions(everyone=False, roles=False, users=[person], replied_user=True)
     user = outgoing.made_for.rpartition(":")[2]
     if outgoing.buttons and user.isdecimal():
@@ -175,7 +171,7 @@ class Outbound:
             return None
         marked = [one for one in found if str(one.nonce or "") == nonce]
         # The history does not always name the nonce; then it is the same text after the message that it answers.
-        same = [one for one in found if after is not None and one.nonce is None and one.content == text_of(outgoing)]
+        same = [one for one in found if after is not None and one.nonce is None and one.content == shown_of(outgoing)["content"]]
         return str((marked or same)[0].id) if marked or same else None
 
     def seen(self, message: discord.Message) -> None:
