@@ -22,6 +22,8 @@ MOST = 200
 """Word sequences that are looked for."""
 LONGEST = 4
 """Words of a sequence."""
+ALONE = 8
+"""Letters of a word that is looked for by itself in files; a number has half as many digits."""
 TEXTS = 20_000
 """The newest texts of each kind that sequences are chosen from."""
 KEPT_ON_DISK = (
@@ -34,11 +36,15 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What to look for after an erasure, and where: word sequences in lower case, and agents. Held in memory alone."""
+    """What to look for after an erasure, and where: word sequences in lower case, and agents. Held in memory alone.
+
+    `single`: long words and numbers of theirs alone, by which other people's files are known that the bot's own sentences are in.
+    """
 
     words: tuple[str, ...] = ()
     agents: tuple[int, ...] = ()
     authors: tuple[str, ...] = ()
+    single: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +89,24 @@ def _sequences(text: str, uses: Counter[str], texts: int) -> Iterable[tuple[floa
             yield sum(log((texts + 1) / uses[word[0]]) for word in run), told
 
 
+def longest(texts: Iterable[str], most: int = MOST) -> list[str]:
+    """The rarest words of texts that are long or numbers, in lower case: what the bot's own sentences about them may have in common with them."""
+    uses = Counter(word for text in texts for word in set(_WORD.findall(text.lower())))
+    found = [word for word in uses if len(word) >= ALONE or (len(word) >= ALONE // 2 and word.isdecimal())]
+    return sorted(found, key=lambda word: (uses[word], -len(word), word))[:most]
+
+
 async def traces(connection: Connection, agent: int, authors: Sequence[str]) -> Traces:
     """What the proof will look for, to be asked before an erasure. `agent`: 0 for an author who never had one."""
     cursor = await connection.execute("SELECT texts_of(%s, %s, %s) AS text", (agent, list(authors), TEXTS))
-    words = rarest(row["text"] for row in await cursor.fetchall())
+    texts = [row["text"] for row in await cursor.fetchall()]
+    words, single = rarest(texts), longest(texts)
     agents = list(await value(connection, "SELECT beside(%s, %s)", (agent, list(authors))))
     others = [each for each in agents if each != agent]
-    cursor = await connection.execute("SELECT said_by_others(%s, %s, %s) AS words", (words, others, list(authors)))
+    cursor = await connection.execute("SELECT said_by_others(%s, %s, %s) AS words", ([*words, *single], others, list(authors)))
     theirs = {row["words"] for row in await cursor.fetchall()}
-    return Traces(tuple(each for each in words if each not in theirs), tuple(agents), tuple(authors))
+    own, alone = (tuple(each for each in some if each not in theirs) for some in (words, single))
+    return Traces(own, tuple(agents), tuple(authors), alone)
 
 
 async def search(connection: Connection, cache: Cache, sought: Traces, exports: Path | None) -> Found:
@@ -116,7 +131,7 @@ async def everywhere(connection: Connection, cache: Cache, words: Sequence[str],
 
 def _files(exports: Path, sought: Traces) -> tuple[tuple[str, ...], tuple[str, ...]]:
     own = {path.stem for path in _exported(exports) if path.suffix == ".json" and _of(path) & set(sought.authors)}
-    words = (*sought.words, *(json.dumps(author).lower() for author in sought.authors))
+    words = (*sought.words, *sought.single, *(json.dumps(author).lower() for author in sought.authors))
     # An export is two files that say the same, one of them with the names of authors.
     theirs = {path.stem for path in _exported(exports) if _holds(path.read_text("utf-8", "replace").lower(), words)} - own
     paths = _exported(exports)

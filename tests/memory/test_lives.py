@@ -26,7 +26,7 @@ from tests.conftest import Urls
 from tests.memory.lives import PEOPLE, Life, Model, plain
 
 SMALL = replace(SETTINGS, budget=4_200, reply_reserve=400)
-SAMPLE = (0, 1, 3, 4, 5, 6, 7, 45, 62, 102, 165, 172)
+SAMPLE = (0, 1, 3, 4, 5, 6, 7, 45, 62, 102, 135, 165, 172)
 """A life for each way of forgetting, and some that once found something left."""
 Forgotten = tuple[set[str], set[str]]
 """Tokens that must stand nowhere, and tables where they may all the same (the history of an edit)."""
@@ -52,9 +52,11 @@ async def begun(db: Database, urls: Urls, cluster: Servers, folder: Path, seed: 
             raise NotImplementedError
 
         desk = Desk(talk, Parts(db, cache, accept, talk.meaning.of, replay, Health(), folder, KEY, now=lambda: talk.at))
-        yield Life(desk, urls, chance)
-        await redis.flushall()
-    await cache.close()
+        try:
+            yield Life(desk, urls, chance)
+        finally:
+            await redis.flushall()
+            await cache.close()
 
 
 async def by_number(life: Life) -> Forgotten:
