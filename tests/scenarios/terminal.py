@@ -88,7 +88,7 @@ async def terminal(data: Path, user: str = "ada", **more: str) -> AsyncIterator[
 async def run(
     data: Path, *arguments: str, user: str = "ada", given: str = "", patience: float = PATIENCE, **more: str
 ) -> tuple[int, str, str]:
-    """A command of `bot` to its end: exit code, standard output, standard error."""
+    """A command of `bot` to its end: exit code, standard output, standard error. One that does not end fails with what it said."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -100,7 +100,19 @@ async def run(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(patience):
-        out, err = await process.communicate(given.encode("utf-8", "surrogateescape"))
+    out, err = await ended(process, given, patience=patience)
     assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    return process.returncode, out, err
+
+
+async def ended(process: asyncio.subprocess.Process, given: str = "", *, patience: float = PATIENCE) -> tuple[str, str]:
+    """What a process still says until it ends, on both of its outputs. One that does not end is killed, and fails with that."""
+    typed = None if process.stdin is None else given.encode("utf-8", "surrogateescape")
+    communicating = asyncio.create_task(process.communicate(typed))
+    await asyncio.wait([communicating], timeout=patience)
+    stuck = not communicating.done()
+    if stuck:
+        process.kill()
+    out, err = await communicating
+    assert not stuck, f"not ended after {patience:.0f} s: {out.decode()}{err.decode()}"
+    return out.decode(), err.decode()
