@@ -78,7 +78,7 @@ def shown(folder: Path) -> list[tuple[str, float]]:
     return found
 
 
-@pytest.mark.timeout(1800 if REMINDERS > 1000 else 480)
+@pytest.mark.timeout(1800)
 async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls: Urls, tmp_path: Path) -> None:
     chance, people = random.Random(3), REMINDERS // 10
 

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.waiting import stretched
+
 PATIENCE = 90.0
 
 
@@ -28,7 +30,7 @@ class Terminal:
     async def hear(self) -> str:
         """The next line of standard output; empty at its end."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(stretched(PATIENCE)):
             line = (await self.process.stdout.readline()).decode().rstrip("\n")
         self.said.append(line)
         return line
@@ -49,7 +51,7 @@ class Terminal:
         """Close the pipe; returns what was still said. Fails on another exit code than 0."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(stretched(PATIENCE)):
             out, _ = await self.process.communicate()
         rest = out.decode()
         assert self.process.returncode == 0, rest
@@ -109,7 +111,7 @@ async def ended(process: asyncio.subprocess.Process, given: str = "", *, patienc
     """What a process still says until it ends, on both of its outputs. One that does not end is killed, and fails with that."""
     typed = None if process.stdin is None else given.encode("utf-8", "surrogateescape")
     communicating = asyncio.create_task(process.communicate(typed))
-    await asyncio.wait([communicating], timeout=patience)
+    await asyncio.wait([communicating], timeout=stretched(patience))
     stuck = not communicating.done()
     if stuck:
         process.kill()

@@ -18,6 +18,7 @@ from redis import Redis
 from tests.folders import data_folder
 from tests.scenarios.terminal import environment, run, terminal
 from tests.servers.model import Gate, Request, ScriptedModel, Status, reply, unused_port
+from tests.waiting import stretched
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ async def test_kill_in_the_middle_of_an_answer_loses_nothing(data: Path) -> None
     async with ScriptedModel([gate, reply("Here is your answer."), reply("And the next.")]) as model:
         async with terminal(data, "killed", **endpoint(model)) as chat:
             await chat.say("How are you?")
-            await asyncio.wait_for(gate.reached.wait(), 60)
+            await asyncio.wait_for(gate.reached.wait(), stretched(60))
             chat.kill()
             await chat.process.wait()
         code, out, err = await run(data, "chat", user="killed", given="Another question.\n", **endpoint(model))
@@ -90,9 +91,9 @@ async def test_terminated_in_the_middle_hands_the_turn_back(data: Path) -> None:
     async with ScriptedModel([gate, reply("Here it is.")]) as model:
         async with terminal(data, "terminated", **endpoint(model)) as chat:
             await chat.say("How are you?")
-            await asyncio.wait_for(gate.reached.wait(), 60)
+            await asyncio.wait_for(gate.reached.wait(), stretched(60))
             chat.process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(chat.process.wait(), 60) == 0
+            assert await asyncio.wait_for(chat.process.wait(), stretched(60)) == 0
         code, out, err = await run(data, "chat", user="terminated", given="", **endpoint(model))
     assert (code, out) == (0, "Here it is.\n"), err
 
@@ -217,7 +218,7 @@ async def told_at_the_start(data: Path, settings: dict[str, str]) -> str:
     )
     assert process.stderr is not None
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(stretched(60)):
             while not (line := (await process.stderr.readline()).decode()).startswith("The model does not answer"):
                 assert line, "said nothing of it"
             return line
@@ -234,7 +235,7 @@ async def test_a_closed_terminal_ends_the_bot_and_the_servers() -> None:
             await chat.say("My name is Ada.")
             await chat.hear_until("Ada")
             chat.process.send_signal(signal.SIGHUP)
-            assert await asyncio.wait_for(chat.process.wait(), 60) == 0
+            assert await asyncio.wait_for(chat.process.wait(), stretched(60)) == 0
         assert not (data / "postgres" / "postmaster.pid").exists()
 
 

@@ -161,7 +161,7 @@ def test_what_is_said_of_other_things_is_no_request_and_no_promise() -> None:
     assert [text for text in (*others, "Yes, I remember that.", "Das erinnert mich an dich.") if promises_reminder(text)] == []
 
 
-@pytest.mark.timeout(120 if EVERY > 1 else 1800)
+@pytest.mark.timeout(1800)
 async def test_none_ends_with_a_promise_and_no_timer(db: Database) -> None:
     bare = []
     async with dialogue(db) as d:
