@@ -53,16 +53,18 @@ class Bot:
     """One of two processes side by side, which is killed and started again."""
 
     arguments: tuple[str, ...]
+    log: Path
     process: Process | None = None
 
     async def start(self) -> None:
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.chaos.reminder_main", *self.arguments, cwd=ROOT, stderr=asyncio.subprocess.DEVNULL
-        )
+        with self.log.open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "tests.chaos.reminder_main", *self.arguments, cwd=ROOT, stderr=log
+            )
 
     async def kill(self) -> None:
         assert self.process is not None
-        assert self.process.returncode is None, "the bot ended by itself"
+        assert self.process.returncode is None, f"the bot ended by itself:\n{self.log.read_text()[-6000:]}"
         self.process.kill()
         await self.process.wait()
 
@@ -97,7 +99,8 @@ async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls
             await engine.finish(await engine.claim(accepted.agent))
             places.append((accepted.agent, accepted.place_id, f"dm{number}"))
         await engine.owner.execute("DELETE FROM procrastinate_jobs")
-        bots = [Bot((urls.bot, model.base_url, cluster.redis_url, str(tmp_path))) for _ in range(2)]
+        arguments = (urls.bot, model.base_url, cluster.redis_url, str(tmp_path))
+        bots = [Bot(arguments, tmp_path / f"log-{number}") for number in range(2)]
         for bot in bots:
             await bot.start()
         await until(lambda: len([*tmp_path.glob("ready-*")]) == len(bots), timeout=180)
