@@ -135,6 +135,7 @@ def _clock(reading: _Reading) -> time | int | None:
         if found and (made := words.clock_of(found, shift)) is not None:
             reading.take(pattern)
             return _with_fraction(reading, made)
+        reading.unread |= found is not None and pattern is words.TIME and ":" in found[0]  # 25:00
     return shift.usual if shift else None
 
 

@@ -153,11 +153,12 @@ _EACH_MONTH: Final = (
     r"|(?:de )?todos os meses|(?:de )?todos los meses|monthly|monatlich"
 )
 _CLOCK = r"\d{1,2}(?::\d{2}|\s*(?:am|pm|uhr|h|heures|horas))"
+_FOR_WHAT = "to|that|for|zu|an|de|di|da|a|para|per|pour"
 _AT = r"(?:at|um|à|a las|alle|às)"
 SEVERAL: Final = pattern(
     rf"(?:{'|'.join(names for _, names in _ORDINALS)}),? (?:and|or|und|oder|et|ou|y|o|e|to)(?: the| le| el| il)? "
     rf"(?:{'|'.join(names for _, names in _ORDINALS)})"
-    rf"|(?:{_AT} \d{{1,2}}|{_CLOCK}),? (?:and|or|und|oder|et|ou|y|o|e)(?: {_AT})? (?:{_CLOCK}|\d{{1,2}}(?=\s*$|[.,;!?]| (?:{_EVERY})))"
+    rf"|(?:{_AT} \d{{1,2}}|{_CLOCK}),? (?:and|or|und|oder|et|ou|y|o|e)(?: {_AT})? (?:{_CLOCK}|\d{{1,2}}(?=\s*$|[.,;!?]| (?:{_EVERY}|{_FOR_WHAT})))"
     rf"|(?:except|but not|außer|ausser|ausgenommen|sauf|excepto|salvo|eccetto|tranne|exceto)(?: on| am| an| le| el| los| il| la| aos?| à)? "
     rf"(?:{_NAMES}|{_PLURALS})"
 )

@@ -28,8 +28,8 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 REMINDERS = int(os.environ.get("REMINDERS", "120"))
-A_SECOND = 15 if REMINDERS > 1000 else 20
-"""So many come due in a second, which two processes and their model do on a third of two cores; each person has ten."""
+A_SECOND = 5 if REMINDERS > 1000 else 20
+"""So many come due in a second; each person has ten. The whole measurement is of how late they come, not of how many a machine can do."""
 KILLS, CUTS = (8, 8) if REMINDERS > 1000 else (1, 1)
 IN_TIME, AFTER_A_RESTART = 5.0, 60.0
 """Seconds after it is due in which all but one in a hundred come; and all, with what the faults take."""
@@ -81,7 +81,7 @@ def shown(folder: Path) -> list[tuple[str, float]]:
     return found
 
 
-@pytest.mark.timeout(1800 if REMINDERS > 1000 else 480)
+@pytest.mark.timeout(3600 if REMINDERS > 1000 else 480)
 async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls: Urls, tmp_path: Path) -> None:
     chance, people = random.Random(3), REMINDERS // 10
 
@@ -134,7 +134,7 @@ async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls
                         await bot.start()
                 faults.append((fault, fault + AFTER_A_RESTART))
             with suppress(TimeoutError):
-                await until(lambda: _all(tmp_path), timeout=240, every=0.2)
+                await until(lambda: _all(tmp_path), timeout=600 if REMINDERS > 1000 else 240, every=0.2)
                 await until(lambda: _none_waits(engine.one), timeout=60, every=0.2)
         finally:
             for bot in bots:
