@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from bot.engine.events import Claim
 from bot.engine.turns import Step
 from bot.speaking import rescheduling
 from bot.speaking.saying import SNOOZES
 from bot.words.reminding import answer_to_reminder
+from memory.dates import when_in
 from memory.messages import Draft
 
 SAID = {
@@ -16,9 +19,15 @@ SAID = {
 }
 
 
+def length_in(text: str) -> timedelta | None:
+    """The length of time that a text names and nothing else."""
+    when = when_in(text, datetime(2026, 1, 1))  # noqa: DTZ001 - how long, not when
+    return None if when is None or when.rest else when.span
+
+
 async def act(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
     """Act on such an answer where a reminder was the last thing said: what the agent reads of it, and what comes again."""
-    found = answer_to_reminder("\n".join(claim.said), step.now.replace(tzinfo=None))
+    found = answer_to_reminder("\n".join(claim.said), length_in)
     if found is None or not claim.addressed:
         return [], set()
     cursor = await step.connection.execute(

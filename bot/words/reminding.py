@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,6 @@ import yaml
 
 from bot.words.answers import unquoted
 from bot.words.level import level
-from memory.dates import when_in
 
 _LISTS = yaml.safe_load(Path(__file__).with_name("reminding.yaml").read_text(encoding="utf-8"))
 
@@ -65,10 +64,12 @@ def language_of(text: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def answer_to_reminder(text: str, now: datetime) -> tuple[Literal["snooze", "done", "stop"], int | None] | None:
+def answer_to_reminder(
+    text: str, length: Callable[[str], timedelta | None]
+) -> tuple[Literal["snooze", "done", "stop"], int | None] | None:
     """What a short answer to a reminder says, with the minutes of a snooze (None: no length was said); None: something else.
 
-    `now`: naive, any time.
+    `length`: the length of time that a text names and nothing else.
     """
     written = level(text).strip(" .!…👍🙏")
     if len(written) > ANSWER or "?" in written:
@@ -85,8 +86,5 @@ def answer_to_reminder(text: str, now: datetime) -> tuple[Literal["snooze", "don
     if not left:
         return ("snooze", None) if later else None
     forms = [left, f"in {left}", f"in {_FOR.sub('', left)}"] if later or beside else [left]
-    for form in forms:
-        when = when_in(form, now)
-        if when is not None and when.span is not None and not when.rest:
-            return "snooze", max(1, round(when.span.total_seconds() / 60))
-    return None
+    span = next((found for form in forms if (found := length(form)) is not None), None)
+    return None if span is None else ("snooze", max(1, round(span.total_seconds() / 60)))

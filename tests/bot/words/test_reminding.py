@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import pytest
 
 from adapters.catalogue import say
+from bot.speaking.by_words import length_in
 from bot.words.reminding import answer_to_reminder
 from memory.date_words import LANGUAGES
 
-NOW = datetime(2026, 11, 30, 12, 0)  # noqa: DTZ001 - on the person's clock
 LATER = {
     "Later!": None,
     "Snooze": None,
@@ -103,21 +101,21 @@ OTHER = [
 
 @pytest.mark.parametrize(("text", "minutes"), LATER.items(), ids=str)
 def test_it_is_put_off(text: str, minutes: int | None) -> None:
-    assert answer_to_reminder(text, NOW) == ("snooze", minutes)
+    assert answer_to_reminder(text, length_in) == ("snooze", minutes)
 
 
 @pytest.mark.parametrize(("text", "said"), [*((text, "done") for text in DONE), *((text, "stop") for text in STOP)], ids=str)
 def test_it_is_done_or_not_wanted_again(text: str, said: str) -> None:
-    assert answer_to_reminder(text, NOW) == (said, None)
+    assert answer_to_reminder(text, length_in) == (said, None)
 
 
 @pytest.mark.parametrize("text", OTHER, ids=str)
 def test_what_only_looks_like_one_is_none(text: str) -> None:
-    assert answer_to_reminder(text, NOW) is None
+    assert answer_to_reminder(text, length_in) is None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_words_on_each_button_do_what_the_button_does(language: str) -> None:
-    assert answer_to_reminder(say("remind.snooze", language, span="10 min"), NOW) == ("snooze", 10)
-    assert answer_to_reminder(say("remind.done", language), NOW) == ("done", None)
-    assert answer_to_reminder(say("remind.never", language), NOW) == ("stop", None)
+    assert answer_to_reminder(say("remind.snooze", language, span="10 min"), length_in) == ("snooze", 10)
+    assert answer_to_reminder(say("remind.done", language), length_in) == ("done", None)
+    assert answer_to_reminder(say("remind.never", language), length_in) == ("stop", None)
