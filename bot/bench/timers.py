@@ -1,8 +1,8 @@
 """`bot bench timers`: what a tick costs with few and with a million timers, and a simulated year of openers.
 
-The time of a tick is that of a process that looks: the people whose zone changed, the people without a plan, the due timers; with nothing
-due and with 100 due, which become events. Each number of timers has its own database, and the looks go by turns. SIZES in the environment
-names other numbers of timers, PEOPLE and DAYS another year (PEOPLE=0: none).
+A tick is the product's own: the people whose zone changed, the people without a plan, the reminders that died with their turn, the due timers,
+the faulty ones; with nothing due and with 100 due, which become events. Each number of timers has its own database, and the looks go by
+turns. SIZES in the environment names other numbers of timers, PEOPLE and DAYS another year (PEOPLE=0: none).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ import psycopg
 from bot.bench.stage import ground, owning, percentile, table
 from bot.bench.year import Year, offences
 from bot.embedded import Servers
-from bot.engine.timers import BATCH, fire_due, rezone
+from bot.engine.timers import BATCH, Look, Ticker
 from bot.speaking.decision import SpeakingRules
 from bot.speaking.initiative import Initiative
+from bot.speaking.reminders import say_dead
 from bot.speaking.schedules import fingerprint
 from memory.db import Database
 
@@ -77,10 +79,11 @@ class Tick:
 
     async def look(self, now: datetime) -> float:
         """One look for due timers."""
+        also, looks = (self.initiative.plan, partial(say_dead, self.initiative)), list[Look]()
+        ticker = Ticker(self.db, now=lambda: now, decide=self.initiative.on_due, also=also, looked=looks.append)
         began = time.perf_counter()
-        await rezone(self.db, now)
-        await self.initiative.plan(now)
-        await fire_due(self.db, now, self.initiative.on_due)
+        await ticker.tick()
+        assert [look.error for look in looks] == [None]
         return (time.perf_counter() - began) * 1000
 
     async def look_at_due(self, number: int) -> float:
