@@ -28,11 +28,11 @@ from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 REMINDERS = int(os.environ.get("REMINDERS", "120"))
-A_SECOND = 5 if REMINDERS > 1000 else 20
+A_SECOND = 10 if REMINDERS > 1000 else 20
 """So many come due in a second; each person has ten. The whole measurement is of how late they come, not of how many a machine can do."""
-KILLS, CUTS = (8, 8) if REMINDERS > 1000 else (1, 1)
+KILLS, CUTS = (4, 4) if REMINDERS > 1000 else (1, 1)
 IN_TIME, AFTER_A_RESTART = 5.0, 60.0
-"""Seconds after it is due in which all but one in a hundred come; and all, with what the faults take."""
+"""Seconds after it is due in which all but one in a hundred come; and all, also those that come due so soon after a fault."""
 WAYS: tuple[Step, ...] = (
     reply("Time for it!"),
     reply(None, call("send_message", text="Time for it!")),
@@ -143,33 +143,35 @@ async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls
         assert len(sent) == REMINDERS, f"none is lost, none is doubled: {await _standing(engine)}"
         assert await _none_waits(engine.one), await _standing(engine)
         assert Counter(channel for channel, _ in sent) == Counter({channel: len(times) for channel, times in due.items()})
-        late = sorted(_lateness(due, sent, faults))
-        p99 = late[int(len(late) * 0.99) - 1]
+        late = _lateness(due, sent)
+        calm = [seconds for at, seconds in late if not any(begin - 2 <= at <= end for begin, end in faults)]
         print(
-            f"{REMINDERS} reminders, two processes, {KILLS} kills, {CUTS} cuts: 0 lost, 0 doubled, p50 {late[len(late) // 2]:.1f} s, p99 {p99:.1f} s"
+            f"{REMINDERS} reminders, two processes, {KILLS} kills, {CUTS} cuts: 0 lost, 0 doubled; {len(calm)} due while nothing had just failed: "
+            f"{_figures(calm)}; all: {_figures([seconds for _, seconds in late])}"
         )
-        if REMINDERS > 1000:  # else nearly all come due beside a fault
-            assert p99 <= IN_TIME
-        worst = max(
-            at - due_at for channel in due for due_at, at in zip(sorted(due[channel]), _times(sent, channel), strict=True)
-        )
-        assert worst <= AFTER_A_RESTART
+        if calm:  # a small run is over before the first fault is
+            assert _percentile(calm, 0.99) <= IN_TIME
+        assert max(seconds for _, seconds in late) <= AFTER_A_RESTART
 
 
 def _times(sent: list[tuple[str, float]], channel: str) -> list[float]:
     return sorted(at for one, at in sent if one == channel)
 
 
-def _lateness(due: dict[str, list[float]], sent: list[tuple[str, float]], faults: list[tuple[float, float]]) -> list[float]:
-    """How late each was that was due while nothing had just failed: the n-th message of a channel is for its n-th reminder."""
-    undisturbed = [
-        at - due_at
-        for channel, times in due.items()
-        for due_at, at in zip(sorted(times), _times(sent, channel), strict=True)
-        if not any(begin - 2 <= due_at <= begin + 15 for begin, _ in faults)
-    ]
-    assert undisturbed
-    return undisturbed
+def _lateness(due: dict[str, list[float]], sent: list[tuple[str, float]]) -> list[tuple[float, float]]:
+    """When each was due and how many seconds late it came: the n-th message of a channel is for its n-th reminder."""
+    pairs = [pair for channel, times in due.items() for pair in zip(sorted(times), _times(sent, channel), strict=True)]
+    return [(due_at, at - due_at) for due_at, at in pairs]
+
+
+def _percentile(seconds: list[float], share: float) -> float:
+    return sorted(seconds)[min(len(seconds) - 1, int(len(seconds) * share))]
+
+
+def _figures(seconds: list[float]) -> str:
+    if not seconds:
+        return "none"
+    return f"p50 {_percentile(seconds, 0.5):.1f} s, p99 {_percentile(seconds, 0.99):.1f} s, the latest {max(seconds):.1f} s"
 
 
 async def _is_past(at: datetime) -> bool:
