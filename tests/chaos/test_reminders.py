@@ -10,7 +10,7 @@ import os
 import random
 import sys
 from asyncio.subprocess import Process
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -105,19 +105,25 @@ async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls
         for bot in bots:
             await bot.start()
         await until(lambda: len([*tmp_path.glob("ready-*")]) == len(bots), timeout=180)
-        begin = datetime.now(UTC) + timedelta(seconds=3 + REMINDERS / 300)  # after the rows are written
-        seconds = REMINDERS / A_SECOND
-        due = {}
-        async with engine.owner.cursor() as cursor:
-            for number in range(REMINDERS):
-                agent, where, channel = places[number % people]
-                at = begin + timedelta(seconds=number / A_SECOND)
-                due.setdefault(channel, []).append(at.timestamp())
-                await cursor.execute(
-                    """INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, due_at, created_at)
-                       VALUES (%s, %s, 'direct', 'reminder', %s, 'UTC', %s, %s, now())""",
-                    (agent, where, f"number {number}", at.replace(tzinfo=None), at),
-                )
+        begin = datetime.now(UTC) + timedelta(seconds=10)  # after the rows are written
+        seconds, due = REMINDERS / A_SECOND, defaultdict[str, list[float]](list)
+        for number in range(REMINDERS):
+            due[places[number % people][2]].append((begin + timedelta(seconds=number / A_SECOND)).timestamp())
+        await engine.owner.execute(
+            """INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, due_at, created_at)
+               SELECT agents[1 + n %% %(people)s], places[1 + n %% %(people)s], 'direct', 'reminder', 'number ' || n, 'UTC', at AT TIME ZONE 'UTC', at, now()
+               FROM generate_series(0, %(last)s) n, (SELECT %(agents)s::bigint[] AS agents, %(places)s::bigint[] AS places) known,
+                 LATERAL (SELECT %(begin)s::timestamptz + n * %(step)s AS at) times""",
+            {
+                "people": people,
+                "last": REMINDERS - 1,
+                "agents": [agent for agent, _, _ in places],
+                "places": [where for _, where, _ in places],
+                "begin": begin,
+                "step": timedelta(seconds=1 / A_SECOND),
+            },
+        )
+        assert datetime.now(UTC) < begin
         outage = Outage.of(cluster, urls)
         faults: list[tuple[float, float]] = []
         try:
