@@ -111,7 +111,8 @@ async def test_each_comes_once_and_in_time_whatever_fails(cluster: Servers, urls
             due[places[number % people][2]].append((begin + timedelta(seconds=number / A_SECOND)).timestamp())
         await engine.owner.execute(
             """INSERT INTO timers (agent_id, place_id, visibility, kind, purpose, zone, wall_time, due_at, created_at)
-               SELECT agents[1 + n %% %(people)s], places[1 + n %% %(people)s], 'direct', 'reminder', 'number ' || n, 'UTC', at AT TIME ZONE 'UTC', at, now()
+               SELECT agents[1 + n %% %(people)s], places[1 + n %% %(people)s], 'direct', 'reminder', 'number ' || n, 'UTC', at AT TIME ZONE 'UTC',
+                 at, now()
                FROM generate_series(0, %(last)s) n, (SELECT %(agents)s::bigint[] AS agents, %(places)s::bigint[] AS places) known,
                  LATERAL (SELECT %(begin)s::timestamptz + n * %(step)s AS at) times""",
             {
