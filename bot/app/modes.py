@@ -29,7 +29,7 @@ from bot.app.runtime import PARTS, assembled, engine_settings, parts_for
 from bot.app.services import Progress, Services, addresses, embedder_for, model_client, opened
 from bot.commands.context import Parts
 from bot.config import writing
-from bot.config.findings import Finding, StartError, wrong
+from bot.config.findings import Away, Finding, StartError, wrong
 from bot.config.loading import Loaded
 from bot.embedded import EmbeddedError
 from bot.engine.loops import insist
@@ -42,6 +42,10 @@ from memory.people import find_agent
 
 CHAT_GRACE = 2.0
 """Seconds a running answer gets when a chat is left; then it is handed back and delivered at the next start."""
+AWAY_FOR = 60.0
+"""Seconds for which a server process that starts waits for a database or Redis that does not answer."""
+LOOK_AGAIN = 1.0
+"""Seconds between two tries of it."""
 LONGEST_WAIT = 600.0
 """Seconds a pipe waits for one answer at the least."""
 
@@ -79,7 +83,35 @@ async def chat(loaded: Loaded, *, progress: Progress, log: Callable[[Loaded], No
 
 
 async def serve(loaded: Loaded, *, parts: frozenset[str], progress: Progress) -> int:
-    """The server process: the named parts until it is told to stop. Returns the exit code."""
+    """The server process: the named parts until it is told to stop. Returns the exit code.
+
+    A database or Redis that goes away while it starts is waited for: after a restart of the machine it may be the later one.
+    """
+    until = 0.0
+    while True:
+        began = time.monotonic()
+        try:
+            return await _opened_and_served(loaded, parts=parts, progress=progress)
+        except (Away, psycopg.OperationalError, ExceptionGroup) as error:
+            if not _away(error):
+                raise
+            now = time.monotonic()
+            if not until or now - began > AWAY_FOR:  # a new trouble
+                until = now + AWAY_FOR
+                progress(f"The database or Redis does not answer; looking again for {AWAY_FOR:.0f} s ...")
+            elif now > until:
+                raise
+        await asyncio.sleep(LOOK_AGAIN)
+
+
+def _away(error: Exception) -> bool:
+    """Whether nothing but the database or Redis that does not answer is told by an error, or by all of a group."""
+    if isinstance(error, ExceptionGroup):
+        return all(map(_away, error.exceptions))
+    return isinstance(error, Away | psycopg.OperationalError)
+
+
+async def _opened_and_served(loaded: Loaded, *, parts: frozenset[str], progress: Progress) -> int:
     async with opened(loaded, progress) as services:
         chosen = platforms.adapters(loaded, services.health, say=progress, db=services.db) if "adapters" in parts else []
         await _serve(loaded, services, chosen, parts=parts, progress=progress)

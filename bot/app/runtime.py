@@ -150,7 +150,8 @@ class Runtime:
                     outbound=self._outbound,
                 )
                 workers.append(group.create_task(worker.run(), name="worker"))
-                background.append(group.create_task(self._filler.run(), name="embeddings"))
+                filling = forever("embeddings", self._filler.run, every=60.0)
+                background.append(group.create_task(filling, name="embeddings"))
             if "scheduler" in only:
                 initiative = self._initiative
                 ticker = Ticker(

@@ -191,6 +191,17 @@ async def test_the_rehearsal_model_answers_again(data: Path) -> None:
         await chat.leave()
 
 
+async def test_the_rehearsal_model_sets_reminders_on_the_clock_and_asks_for_what_it_needs(data: Path) -> None:
+    said = "remind me tomorrow at 8 to water the plants\nerinnere mich morgen um 9 an die Wäsche\nremind me to call Mum\n"
+    code, out, err = await run(data, "chat", user="punctual", given=said, TZ="Europe/Berlin")
+    assert code == 0, err
+    assert "Reminder: water the plants, tomorrow 08:00" in out
+    assert re.search("(Reminder|Erinnerung): Wäsche, (tomorrow|morgen) 09:00", out)
+    assert "When? Say it in one line" in out
+    assert "No reminder is set. I need to know when" in out
+    assert "Sorry" not in out
+
+
 async def test_a_dead_endpoint_and_a_refused_key_are_told_at_the_start(data: Path) -> None:
     port = unused_port()
     dead = {"KEEPSAKE__MODEL__BASE_URL": f"http://ada:hunter2@127.0.0.1:{port}/v1", "KEEPSAKE__MODEL__CHAT": "scripted"}
