@@ -15,7 +15,7 @@ $$;
 
 -- Takes an agent's turn: raises the epoch, goes on with the unfinished turn or opens one for the longest run of
 -- waiting events of one place and one origin. No row: nothing waits, and the wake flag is down.
--- A turn of which nothing is kept yet takes what has come in since along.
+-- A turn that was opened and that nobody has claimed yet (its epoch is 0) takes along what has come in since.
 -- wait_until set: a burst is being waited for, at most p_burst_cap_ms after its first message; ask again then.
 -- A turn whose events were taken p_max_attempts times without a clean exit is poison: its events become dead
 -- letters, the person gets p_apology, in their language, once, and the next run is looked at.
@@ -40,7 +40,7 @@ BEGIN
     END IF;
     UPDATE events SET attempts = attempts + 1 WHERE events.turn_id = t.id AND status = 0;
     IF FOUND THEN
-      IF t.step = 0 AND NOT t.cancel_requested THEN
+      IF t.epoch = 0 AND NOT t.cancel_requested THEN
         UPDATE events SET turn_id = t.id, attempts = attempts + 1 WHERE turn_id IS NULL AND id IN (SELECT r.id FROM waiting_run(p_agent, p_limit) r);
       END IF;
       UPDATE turns SET epoch = a.epoch + 1 WHERE id = t.id;
@@ -160,7 +160,7 @@ LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE w record; opened bigint; told bigint := 0;
 BEGIN
   FOR w IN
-    SELECT a.id AS agent, a.epoch, a.locale, e.id AS event, e.place_id FROM agents a
+    SELECT a.id AS agent, a.locale, e.id AS event, e.place_id FROM agents a
       JOIN (SELECT DISTINCT ON (agent_id) * FROM events WHERE status = 0 ORDER BY agent_id, seq) e ON e.agent_id = a.id
       WHERE e.turn_id IS NULL AND e.created_at < p_before AND e.origin = 'person' AND coalesce((e.payload->>'addressed')::boolean, true)
       ORDER BY a.id LIMIT p_limit FOR NO KEY UPDATE OF a SKIP LOCKED
@@ -169,7 +169,7 @@ BEGIN
     CONTINUE WHEN EXISTS (SELECT FROM turns WHERE agent_id = w.agent AND state = 'running')
       OR NOT EXISTS (SELECT FROM events WHERE agent_id = w.agent AND id = w.event AND status = 0 AND turn_id IS NULL);
     INSERT INTO turns (agent_id, conversation_id, place_id, epoch, origin, started_at)
-      VALUES (w.agent, conversation_of(w.agent, w.place_id), w.place_id, w.epoch, 'person', p_now) RETURNING id INTO opened;
+      VALUES (w.agent, conversation_of(w.agent, w.place_id), w.place_id, 0, 'person', p_now) RETURNING id INTO opened;
     UPDATE events SET turn_id = opened WHERE agent_id = w.agent AND id = w.event;
     INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
       SELECT w.agent, id, platform, external_id, opened, -1, 0, in_their_language(w.locale, p_lines), p_now FROM places WHERE id = w.place_id;
