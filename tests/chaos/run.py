@@ -51,8 +51,8 @@ SETTLING = 180.0
 """Seconds after the last message in which all has to come to rest."""
 SETTLED = 600.0
 """Seconds after which the memory of a process is watched; of a shorter run a third, and then it only tells."""
-DISK = "1g"
-"""The size of the data folder's own file system."""
+DISK, DISK_PER_MESSAGE = 1024, 0.05
+"""The size of the data folder's own file system in MB: what the database takes by itself, with its log, and for each message."""
 Memory = dict[int, list[tuple[float, float]]]
 """What each process had, by its number: after how many seconds how many MB."""
 UNITS: dict[str, str] = {
@@ -195,7 +195,8 @@ def _spread(seconds: Sequence[float], *shares: float) -> str:
 
 async def run(plan: Plan, *, tell: bool = False) -> Report:
     """The whole of it. `tell`: print each fault when it is over."""
-    with data_folder(own="disk_full" in plan.kinds and plan.faults > 0) as top:
+    own = "disk_full" in plan.kinds and plan.faults > 0
+    with data_folder(round(DISK + plan.messages * DISK_PER_MESSAGE) if own else 0) as top:
         brain = Brain(plan.seed)
         async with STAGES[plan.platform]() as stage, scripted(brain) as model:
             people = names(plan.people)
@@ -272,12 +273,12 @@ async def scripted(brain: Brain) -> AsyncIterator[ScriptedModel]:
 
 
 @contextmanager
-def data_folder(*, own: bool = False) -> Iterator[Path]:
-    """A folder for the data, on a file system of its own if that is asked for."""
+def data_folder(own: int = 0) -> Iterator[Path]:
+    """A folder for the data; `own`: on a file system of its own, of so many MB."""
     top = Path(tempfile.mkdtemp(prefix="ks-chaos-"))
     top.chmod(0o711)  # the servers inside may run under an account of their own
     if own:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=711", "keepsake", str(top)], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={own}m,mode=711", "keepsake", str(top)], check=True)
     try:
         yield top
     finally:
