@@ -157,21 +157,18 @@ class Answer:
     buttons: tuple[Button, ...] = ()
 
 
-EVERYTHING = 10_000_000
-"""More messages than a channel has, where all of them are asked for."""
-
-
 @dataclass(frozen=True, slots=True)
 class Changed:
     """People edited a message or deleted some, in one place. `text` None: deleted. Who did it does not matter: the platform says it is so.
 
+    `message_ids` None: the channel is gone with its threads and all that was said there.
     `mark`: the operator wants what was deleted kept and marked as such instead of erased.
     """
 
     platform: str
     realm: str
     channel: str
-    message_ids: tuple[str, ...]
+    message_ids: tuple[str, ...] | None
     text: str | None
     at: datetime
     mark: bool = False
