@@ -58,6 +58,7 @@ class Quote:
 
     `origin` is `channel/message` in the platform's ids: where they are found again when they are edited or deleted; empty: unknown.
     `at`: when they were said (aware), where the platform tells; what somebody said before they were erased is not quoted again.
+    `own`: the bot itself said them, to somebody.
     """
 
     author_id: str
@@ -66,6 +67,7 @@ class Quote:
     kind: Literal["reply", "forward", "context", "starter"]
     origin: str = ""
     at: datetime | None = field(default=None, compare=False)
+    own: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
