@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ class NotNow(Exception):
     """The event cannot be taken now; Slack is not acknowledged and tells it again."""
 
 
-Tell = Callable[[Written, str], Awaitable[None]]
+Tell = Callable[[Written, str], Coroutine[Any, Any, None]]
 """Says something to one person alone where they wrote."""
 
 
@@ -321,11 +321,8 @@ class Inbound:
         for place in spots_of(written.event):
             await self._bot.changed(Changed(PLATFORM, written.scope.realm, place, ids, text, now, mark=mark))
 
-    def _later(self, work: Awaitable[None]) -> None:
-        async def run() -> None:
-            await work
-
-        task = asyncio.create_task(run(), name="slack background")
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="slack background")
         self._background.add(task)
         task.add_done_callback(self._ended)
 
@@ -340,7 +337,9 @@ class Inbound:
         now_is, was = event.get("message") or {}, event.get("previous_message") or {}
         if now_is.get("subtype") == "tombstone":
             return await self._deleted(written, was)
-        if not now_is.get("edited") or now_is.get("edited") == was.get("edited") or now_is.get("text") == was.get("text"):
+        edited = now_is.get("edited") and now_is["edited"] != was.get("edited") and now_is.get("text") != was.get("text")
+        # Of a file that somebody deleted, Slack tells by a change without an edit.
+        if not edited and files.there(now_is) >= files.there(was):
             return None
         if now_is.get("bot_id") or now_is.get("user") == written.me:
             return None
