@@ -150,7 +150,7 @@ async def search(asking: Asking) -> Answer:
         return Answer(asking.say(NOBODY))
     zone = await asking.zone()
     vector = await asking.parts.vector(words)
-    query = Query(words, page=page, page_size=PAGE)
+    query = Query(words, page=page, page_size=PAGE, asked_at=asking.parts.now().astimezone(zone))
     async with asking.open(verdict) as connection:
         stored = await archival_storage.search(connection, query, vector=vector)
         said = await search_messages(connection, query, vector=vector)
