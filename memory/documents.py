@@ -105,6 +105,13 @@ async def usable(connection: Connection, name: str = "") -> list[Document]:
     return [Document(**row) for row in await cursor.fetchall()]
 
 
+async def share(connection: Connection, document: int, *, shareable: bool) -> None:
+    """Let a document and all its passages be used in other places too, or no longer."""
+    for table, column in (("documents", "id"), ("passages", "document_id")):
+        statement = f"UPDATE {table} SET shareable = %s WHERE {column} = %s AND shareable <> %s"  # noqa: S608 - names of ours
+        await connection.execute(statement.encode(), (shareable, document, shareable))
+
+
 async def page(connection: Connection, document: int, number: int) -> list[Part]:
     """The parts of a page in their order; none where the document has no such page."""
     cursor = await connection.execute(

@@ -103,6 +103,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("/documents", "/documents", "view", documents.listed),
     Command("/documents add", "/documents add handbook.pdf", "change", documents.add),
     Command("/documents show", "/documents show handbook.pdf 12", "view", documents.show),
+    Command("/documents share", "/documents share handbook.pdf", "change", documents.share),
+    Command("/documents unshare", "/documents unshare handbook.pdf", "change", documents.unshare),
     Command("/documents remove", "/documents remove handbook.pdf", "forget", documents.remove),
     Command("/stop", "/stop", "stop", conversation.stop),
     Command("/retry", "/retry", "retry", conversation.retry),

@@ -1,4 +1,4 @@
-"""/documents: the person's own documents: add, list, show and remove."""
+"""/documents: the person's own documents: add, list, show, share and remove."""
 
 import asyncio
 from pathlib import Path
@@ -6,15 +6,16 @@ from pathlib import Path
 from redis.exceptions import RedisError
 
 from adapters.base import Answer
-from bot.commands.changing import lock
+from bot.commands.changing import changed, lock, writable
 from bot.commands.context import NOBODY, Asking, CommandRefused
 from bot.documents import intake
 from bot.documents.blocks import Unreadable
 from memory import documents as stored
 from memory import log
-from memory.db import value
+from memory.db import Connection, value
 from memory.documents import Document
 from memory.forgetting import begin, widen
+from memory.log import Actor
 from memory.things import brief
 
 
@@ -108,19 +109,48 @@ async def remove(asking: Asking) -> Answer:
         await widen(connection, agent, asking.place)
         touched = await intake.remove(connection, [each.id for each in found])
         for each in found:
-            await log.record(
-                connection,
-                agent=agent,
-                place=each.place_id,
-                at=asking.parts.now(),
-                actor=verdict.role,
-                action="/documents remove",
-                target="document",
-                target_id=each.id,
-            )
-        await connection.execute("UPDATE agents SET version = version + 1")
+            await _note(asking, connection, agent, verdict.role, each, "/documents remove")
+        await changed(connection)
         cache = await _uncached(asking, [agent, *touched])
     return Answer(" ".join(filter(None, [asking.say("documents.removed", name=found[0].name), cache])))
+
+
+async def share(asking: Asking) -> Answer:
+    """Let a document be used in other places too."""
+    return await _share(asking, shareable=True)
+
+
+async def unshare(asking: Asking) -> Answer:
+    """Keep a document to where it came from again."""
+    return await _share(asking, shareable=False)
+
+
+async def _share(asking: Asking, *, shareable: bool) -> Answer:
+    verdict = asking.allowed("change")
+    agent, _ = asking.known()
+    async with asking.open(verdict) as connection:
+        await lock(connection)
+        found = await _named(asking, await stored.usable(connection, asking.argument.strip()))
+        if not {each.place_id for each in found} <= set(await writable(connection)):
+            raise CommandRefused("command.in_direct_or_origin")
+        for each in found:
+            await stored.share(connection, each.id, shareable=shareable)
+            await _note(asking, connection, agent, verdict.role, each, "/documents share" if shareable else "/documents unshare")
+        await changed(connection)
+    return Answer(asking.say("documents.shared" if shareable else "documents.unshared", name=found[0].name))
+
+
+async def _note(asking: Asking, connection: Connection, agent: int, role: Actor, document: Document, action: str) -> None:
+    await log.record(
+        connection,
+        agent=agent,
+        place=document.place_id,
+        at=asking.parts.now(),
+        actor=role,
+        action=action,
+        target="document",
+        target_id=document.id,
+    )
 
 
 async def _named(asking: Asking, found: list[Document]) -> list[Document]:

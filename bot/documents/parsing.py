@@ -11,6 +11,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -50,7 +51,8 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND
 def main() -> None:
     """Read the file of the standard input; the arguments are its name and its limits."""
     name, limits = sys.argv[1], Limits(**json.loads(sys.argv[2]))
-    resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
+    with suppress(ValueError, OSError):  # macOS knows no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
     resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.addaudithook(_forbid)

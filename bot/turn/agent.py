@@ -304,7 +304,7 @@ class Agent:
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
-                await citing.checked(call, reply.text or ""),
+                await citing.checked(call, reply.text or "", self._initiative.count),
                 ran,
                 call.said,
                 silent=call.silent,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bot.documents.kinds import ENDINGS
 from bot.functions.context import CallContext
@@ -12,7 +12,7 @@ from bot.words.citations import cited, without
 log = logging.getLogger(__name__)
 
 
-async def checked(call: CallContext, text: str) -> str:
+async def checked(call: CallContext, text: str, count: Callable[[str], None]) -> str:
     """A reply's text, and with it everything that `send_message` sent in this step, without citations of what was never fetched."""
     texts = [text, *call.said]
     if not any(cited(each, (), ENDINGS) for each in texts):
@@ -29,6 +29,7 @@ async def checked(call: CallContext, text: str) -> str:
     }
     false = found - shown
     if false:
+        count("citation_taken_out")
         log.warning("turn %d cites what it was never shown: %d taken out", call.claim.turn, len(false))
         call.said[:] = _cleaned(call.said, false, names)
         [text] = _cleaned([text], false, names)

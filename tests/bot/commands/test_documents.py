@@ -226,3 +226,18 @@ async def test_a_period_counts_a_document_once(desk: Opener, tmp_path: Path, day
         done = await one.press(asked.buttons[0].line)
         assert "1 document" in done.text
         assert await one.talk.rows("SELECT FROM documents UNION ALL SELECT FROM passages") == []
+
+
+async def test_a_shared_document_is_used_elsewhere_until_it_is_no_longer_shared(desk: Opener, tmp_path: Path) -> None:
+    async with desk(reply("Hello."), reply("Read."), reply("Hi all.")) as one:
+        await one.talk.hear("Hello")
+        await one.type(f"/documents add {handbook(tmp_path)}")
+        await told(one)
+        pier = one.talk.elsewhere("pier", "public")
+        await pier.hear("Hi")
+        assert await one.type("/documents share handbook.pdf") == "Handbook.pdf may be used in your other places now."
+        assert "Handbook.pdf" in await one.type("/documents", pier)
+        assert "thirty days" in await one.type("/documents show handbook.pdf 2", pier)
+        assert "direct message" in await one.type("/documents unshare handbook.pdf", pier)
+        assert await one.type("/documents unshare handbook.pdf") == "Handbook.pdf is used only where it came from again."
+        assert "no documents" in await one.type("/documents", pier)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import replace
-from pathlib import Path
 
+import psutil
 import pytest
 
 from bot.documents.blocks import Block, Limits, Unreadable
@@ -59,17 +58,10 @@ async def test_no_process_is_left_when_the_reader_is_no_longer_waited_for() -> N
     assert not children()
 
 
-def children() -> set[str]:
+def children() -> set[int]:
     """The reading processes that this one has running."""
-    found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[1] == str(os.getpid()) and fields[0] != "Z" and b"bot.documents.parsing" in (folder / "cmdline").read_bytes():
-            found.add(folder.name)
-    return found
+    running = (child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE)
+    return {child.pid for child in running if "bot.documents.parsing" in child.cmdline()}
 
 
 async def test_pages_that_ask_for_files_and_addresses_get_nothing() -> None:

@@ -1,6 +1,7 @@
 -- Documents -----------------------------------------------------------------------------------------------
 
 ALTER TABLE documents ADD COLUMN pages integer NOT NULL DEFAULT 1;
+GRANT UPDATE (shareable) ON documents TO keepsake_bot;
 -- Where in its document a passage stands, and under which headings, whose words find it, too.
 ALTER TABLE passages
   DROP COLUMN tsv,
