@@ -102,7 +102,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/reminders cancel", "/reminders cancel t3", "reminders", reminders.cancel),
     Command("/documents", "/documents", "view", documents.listed),
     Command("/documents add", "/documents add handbook.pdf", "change", documents.add),
-    Command("/documents show", "/documents show handbook.pdf 12", "view", documents.show),
+    Command("/documents read", "/documents read handbook.pdf 12", "view", documents.read),
     Command("/documents share", "/documents share handbook.pdf", "change", documents.share),
     Command("/documents unshare", "/documents unshare handbook.pdf", "change", documents.unshare),
     Command("/documents remove", "/documents remove handbook.pdf", "forget", documents.remove),

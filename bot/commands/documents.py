@@ -1,4 +1,4 @@
-"""/documents: the person's own documents: add, list, show, share and remove."""
+"""/documents: the person's own documents: add, list, read, share and remove."""
 
 import asyncio
 from pathlib import Path
@@ -84,7 +84,7 @@ def _bytes_of(path: Path) -> bytes:
         raise Unreadable("not_there") from None
 
 
-async def show(asking: Asking) -> Answer:
+async def read(asking: Asking) -> Answer:
     """A page of a document: `handbook.pdf 12`; without a number the first."""
     verdict = asking.allowed("view")
     asking.known()

@@ -55,10 +55,10 @@ async def test_a_file_is_read_told_listed_and_shown(desk: Opener, tmp_path: Path
         assert "Handbook.pdf  (3 pages; " in listing
         assert "by words only for now: 3 parts" in listing
         assert (
-            await one.type("/documents show handbook.pdf 2")
+            await one.type("/documents read handbook.pdf 2")
             == "Handbook.pdf, page 2 of 3\n\nHolidays\nEverybody has thirty days of holidays."
         )
-        assert await one.type("/documents show handbook.pdf 9") == "Handbook.pdf, page 9 of 3\n\nThere is no text on that page."
+        assert await one.type("/documents read handbook.pdf 9") == "Handbook.pdf, page 9 of 3\n\nThere is no text on that page."
 
 
 async def test_what_cannot_be_read_is_said_in_a_line_and_stores_nothing(desk: Opener, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_a_shared_document_is_used_elsewhere_until_it_is_no_longer_shared(
         await pier.hear("Hi")
         assert await one.type("/documents share handbook.pdf") == "Handbook.pdf may be used in your other places now."
         assert "Handbook.pdf" in await one.type("/documents", pier)
-        assert "thirty days" in await one.type("/documents show handbook.pdf 2", pier)
+        assert "thirty days" in await one.type("/documents read handbook.pdf 2", pier)
         assert "direct message" in await one.type("/documents unshare handbook.pdf", pier)
         assert await one.type("/documents unshare handbook.pdf") == "Handbook.pdf is used only where it came from again."
         assert "no documents" in await one.type("/documents", pier)

@@ -29,7 +29,7 @@ THEIRS = frozenset(
         "/memory pause",
         "/memory resume",
         "/documents",
-        "/documents show",
+        "/documents read",
         "/documents remove",
         "/stop",
         "/whoami",
