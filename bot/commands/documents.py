@@ -3,11 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from redis.exceptions import RedisError
-
 from adapters.base import Answer
 from bot.commands.changing import changed, lock, writable
-from bot.commands.context import NOBODY, Asking, CommandRefused
+from bot.commands.context import NOBODY, Asking, CommandRefused, uncached
 from bot.documents import intake
 from bot.documents.blocks import Unreadable
 from memory import documents as stored
@@ -68,7 +66,7 @@ async def add(asking: Asking) -> Answer:
             action="/documents add",
             at=asking.parts.now(),
         )
-        await _uncached(asking, [agent, *touched])
+        await uncached(asking, [agent, *touched])
     return Answer(asking.say("documents.read", name=prepared.name, pages=asking.counted("page", prepared.pages)))
 
 
@@ -111,7 +109,7 @@ async def remove(asking: Asking) -> Answer:
         for each in found:
             await _note(asking, connection, agent, verdict.role, each, "/documents remove")
         await changed(connection)
-        cache = await _uncached(asking, [agent, *touched])
+        cache = await uncached(asking, [agent, *touched])
     return Answer(" ".join(filter(None, [asking.say("documents.removed", name=found[0].name), cache])))
 
 
@@ -159,13 +157,3 @@ async def _named(asking: Asking, found: list[Document]) -> list[Document]:
     if not found:
         raise CommandRefused("documents.no_such", name=brief(asking.argument.strip(), 60))
     return found
-
-
-async def _uncached(asking: Asking, agents: list[int]) -> str:
-    """Before the commit: a process that is killed in between leaves nothing in Redis that anybody could use."""
-    try:
-        for agent in agents:
-            await asking.parts.cache.forget(agent)
-    except (RedisError, OSError):
-        return asking.say("erasing.redis_away")
-    return ""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -73,6 +76,27 @@ async def test_pages_that_ask_for_files_and_addresses_get_nothing() -> None:
     assert "root:" not in said
     inside = files.epub([f'<p>A chapter</p><object data="{files.SECRET}">x</object>'])
     assert await texts("asks.epub", inside) == ["A chapter"]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "open(folder + '/written', 'w')",
+        "__import__('os').open(folder + '/written', 65)",
+        "__import__('socket').create_connection(('127.0.0.1', 9))",
+        "__import__('socket').getaddrinfo('localhost', 9)",
+        "__import__('subprocess').run(['touch', folder + '/written'])",
+        "__import__('os').system('touch ' + folder + '/written')",
+    ],
+)
+async def test_the_reading_process_can_neither_write_nor_call_nor_start_anything(act: str, tmp_path: Path) -> None:
+    program = f"import sys; from bot.documents import parsing; folder = sys.argv[1]; sys.addaudithook(parsing._forbid); {act}"
+    tried = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-B", "-c", program, str(tmp_path)), stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await tried.communicate()
+    assert said.decode().splitlines()[-1].startswith("PermissionError: ")
+    assert os.listdir(tmp_path) == []
 
 
 async def test_deep_nesting_costs_nothing() -> None:
