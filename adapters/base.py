@@ -58,6 +58,7 @@ class Quote:
 
     `origin` is `channel/message` in the platform's ids: where they are found again when they are edited or deleted; empty: unknown.
     `at`: when they were said (aware), where the platform tells; what somebody said before they were erased is not quoted again.
+    `own`: the bot itself said them, to somebody.
     """
 
     author_id: str
@@ -66,6 +67,7 @@ class Quote:
     kind: Literal["reply", "forward", "context", "starter"]
     origin: str = ""
     at: datetime | None = field(default=None, compare=False)
+    own: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +159,18 @@ class Answer:
     buttons: tuple[Button, ...] = ()
 
 
-EVERYTHING = 10_000_000
-"""More messages than a channel has, where all of them are asked for."""
-
-
 @dataclass(frozen=True, slots=True)
 class Changed:
     """People edited a message or deleted some, in one place. `text` None: deleted. Who did it does not matter: the platform says it is so.
 
+    `message_ids` None: the channel is gone with its threads and all that was said there.
     `mark`: the operator wants what was deleted kept and marked as such instead of erased.
     """
 
     platform: str
     realm: str
     channel: str
-    message_ids: tuple[str, ...]
+    message_ids: tuple[str, ...] | None
     text: str | None
     at: datetime
     mark: bool = False

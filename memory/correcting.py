@@ -1,12 +1,13 @@
 """An edited message: what was made of its old words is corrected where the change can be made in it as well, else marked as perhaps outdated.
 
-It is found as forgetting finds it. A summary that covers the message is made again of the corrected words; calls, results and thoughts that
-show the old ones go.
+It is found as forgetting finds it, and forgotten where an edit only took whole lines away, a file above all. A summary that covers the
+message is made again of the corrected words; calls, results and thoughts that show the old ones go.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from typing import Literal
@@ -33,6 +34,12 @@ def changes(before: str, after: str) -> list[tuple[str, str]]:
     return spans
 
 
+def taken_off(before: str, after: str) -> str:
+    """The lines that an edit took away where it changed nothing else: a file is some. Empty where it did."""
+    old, new = before.splitlines(), after.splitlines()
+    return "\n".join(line for line in old if line not in new) if set(new) < set(old) else ""
+
+
 def corrected(text: str, spans: list[tuple[str, str]]) -> str:
     """A text with the same changes made in it, wherever the old words stand in it as they stood in the message."""
     for old, new in spans:
@@ -55,7 +62,8 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
     )
     if not old:
         return []
-    gone = await derived(connection, Gone(messages={message}))
+    taken = taken_off(before, after)
+    gone = await derived(connection, Gone(messages={message}), words=[taken] if taken else None)
     replies = gone.messages - {message}
     # Summaries that cover any of it, and the inner workings that show the old words; none of the rows themselves.
     await connection.execute(
@@ -63,6 +71,8 @@ async def follow(connection: Connection, *, agent: int, message: int, before: st
              SELECT conversation_id, array_agg(position) AS positions FROM messages WHERE id = ANY(%s) GROUP BY 1) covered""",
         ([message, *replies],),
     )
+    if taken:
+        return await erase_rows(connection, replace(gone, messages=replies))
     await erase_rows(connection, Gone(made_in=gone.made_in, rare=set(old) & gone.rare))
     tables: list[tuple[Table, str, set[int]]] = [
         ("working_context", "content", gone.entries),

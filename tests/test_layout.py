@@ -109,7 +109,7 @@ BROAD = {
     ("bot/cli/main.py", "main"): "the last reader of any error: one line for the operator and the log",
     ("bot/operations/backup.py", "_restore"): "takes the half-made database away and raises again",
     ("bot/embedded/supervisor.py", "attach"): "leaves no servers behind that nobody holds and raises again",
-    ("bot/app/modes.py", "_zone"): "raises again all but tzlocal's unknown zones, told by their class's name",
+    ("bot/app/chatting.py", "_zone"): "raises again all but tzlocal's unknown zones, told by their class's name",
     ("memory/db.py", "opened"): "rolls the transaction back and raises again",
     ("memory/db.py", "as_agent"): "rolls the transaction back and raises again",
 }

@@ -3,7 +3,8 @@
 Needed after a crash and after a session that Discord does not resume. Up to where everything was heard is kept in the database and stays
 there until every gap behind it was read, so neither a new message nor another crash hides what was said before. Whatever was taken is
 known to the inbox by its key: reading too much costs requests and nothing else. Of the messages that are kept, those that are gone from
-the part of the history that is read were deleted meanwhile, and edited ones are corrected.
+the part of the history that is read were deleted meanwhile, and edited ones are corrected. What no guild lists, archived threads and deleted
+channels, is asked for by itself.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ AGAIN = 4.0
 """Seconds until a channel whose history could not be read is tried again."""
 ROUND = int(PER_SECOND * AGAIN)
 """How many channels are read before it is asked which are the most urgent now."""
+UNLISTED = 200
+"""Of so many channels that no guild lists, after one gap, it is asked what became of them: those with the newest messages."""
+UNKNOWN_CHANNEL = 10003
 REFUSALS, REFUSED_FOR = 100, 600.0
 """The most refusals in so many seconds; after 10,000 in ten minutes Discord bans the address. Nothing more is read meanwhile."""
 MARGIN = 300_000 << 22
@@ -51,7 +55,8 @@ class Past(NamedTuple):
 class CatchUp:
     """Knows up to where each channel was heard, and which channels have a gap behind that.
 
-    `take`, `corrected` and `deleted` are the way in: a message, a message with perhaps another text, messages that are gone.
+    `take`, `corrected`, `deleted` and `vanished` are the way in: a message, a message with perhaps another text, messages that are gone, a
+    channel that is.
     """
 
     def __init__(
@@ -61,9 +66,11 @@ class CatchUp:
         take: Callable[[discord.Message], Awaitable[None]],
         corrected: Callable[[discord.Message], Awaitable[None]],
         deleted: Callable[[int, set[int]], Awaitable[None]],
+        vanished: Callable[[int], Awaitable[None]],
         count: Callable[[str], None],
     ) -> None:
-        self._bot, self._take, self._corrected, self._deleted, self._count = bot, take, corrected, deleted, count
+        self._bot, self._take, self._corrected, self._count = bot, take, corrected, count
+        self._deleted, self._vanished = deleted, vanished
         # What other processes have heard on their connections says nothing about ours.
         self._listener = f"{PLATFORM} {settings.shards}" if settings.shards else PLATFORM
         self._limit = settings.catch_up_messages
@@ -74,7 +81,7 @@ class CatchUp:
         self._tries: Counter[int] = Counter()
         self._refused: set[int] = set()  # channels that were asked for in vain; until somebody writes there
         self._refusals: deque[float] = deque(maxlen=REFUSALS)
-        self._session = 0
+        self._session = self._unlisted = 0
         self._looked: set[int] = set()  # guilds whose channels are known in this session
         self._listing = False
         self._at_work: list[int] = []
@@ -136,6 +143,7 @@ class CatchUp:
         if self._limit:
             self._advance()
             self._session += 1
+            self._unlisted = 0
             self._listing = True
             self._looked.clear()
             self._tries.clear()
@@ -224,7 +232,7 @@ class CatchUp:
         session, guild = self._stale.get(channel), client.get_guild(self._guilds.get(channel, 0))
         if session is None or (guild is not None and guild.unavailable):
             return
-        where = self._where(client, guild, channel)
+        where = await self._where(client, guild, channel)
         if where is not None:
             await self._read(where, channel)
         if self._stale.get(channel) == session:  # else there was another gap meanwhile
@@ -296,13 +304,15 @@ class CatchUp:
             if message.id in known and message.edited_at is not None and message.edited_at > recently and message.content:
                 await self._corrected(message)
 
-    def _where(self, client: discord.Client, guild: discord.Guild | None, channel: int) -> discord.abc.Messageable | None:
+    async def _where(self, client: discord.Client, guild: discord.Guild | None, channel: int) -> discord.abc.Messageable | None:
         """The channel; None where there is nothing to read, or where asking would be refused."""
         if channel in self._refused:
             return None
         if not self._guilds[channel]:
             return client.get_partial_messageable(channel, type=discord.ChannelType.private)
-        found = guild.get_channel_or_thread(channel) if guild is not None else None
+        if guild is None:
+            return None
+        found = guild.get_channel_or_thread(channel) or await self._ask(guild, channel)
         if not isinstance(found, discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread) or not _seen(
             found
         ):
@@ -311,6 +321,22 @@ class CatchUp:
             self._unreadable(channel, "the bot lacks the permission to read message history")  # Discord shows an empty one
             return None
         return found
+
+    async def _ask(self, guild: discord.Guild, channel: int) -> object:
+        """A channel that its guild does not list: an archived thread, or None; one that was deleted meanwhile is told of."""
+        if self._unlisted == UNLISTED:
+            return None
+        self._unlisted += 1
+        try:
+            return await guild.fetch_channel(channel)
+        except discord.NotFound as refused:
+            if refused.code == UNKNOWN_CHANNEL:
+                log.info("a channel was deleted meanwhile")
+                await self._vanished(channel)
+        except (discord.Forbidden, discord.InvalidData):
+            pass
+        self._refused.add(channel)
+        return None
 
     def _cutoff(self) -> int:
         return discord.utils.time_snowflake(datetime.now(UTC) - self._age)

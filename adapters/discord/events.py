@@ -40,7 +40,9 @@ class Events:
         self._presences = Presences()
         self._inbound = Inbound(settings, bot, count)
         self._compared = asyncio.Event()
-        self.catch_up = CatchUp(settings, bot, self._take, self._corrected, self._inbound.deleted, count)
+        self.catch_up = CatchUp(
+            settings, bot, self._take, self._corrected, self._inbound.deleted, self._inbound.channel_deleted, count
+        )
 
     def register(self, client: discord.Client) -> None:
         """Have a client call these methods."""
@@ -146,8 +148,7 @@ class Events:
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
         """A channel is gone; Discord says nothing of its threads."""
-        for one in (channel, *getattr(channel, "threads", ())):
-            await self._channel_gone(one.id)
+        await self._channel_gone(channel.id)
 
     async def on_raw_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
         """A thread is gone."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import discord
 
-from adapters.base import EVERYTHING, Bot, Changed, Incoming, PlaceOf
+from adapters.base import Bot, Changed, Incoming
 from adapters.discord import files
 from adapters.discord.commands import show
 from adapters.discord.names import PLATFORM, names_in, person_of, place_of
@@ -131,7 +131,8 @@ class Inbound:
         message = event.message
         if not event.data.get("edited_timestamp") or message.author.bot:
             return
-        if event.cached_message is not None and event.cached_message.content == message.content:
+        known = event.cached_message
+        if known is not None and (known.content, known.attachments) == (message.content, message.attachments):
             return
         if not message.content and not self._settings.message_content and message.guild is not None:
             return  # hidden from us, not emptied
@@ -155,10 +156,10 @@ class Inbound:
         self._count("discord_deleted")
 
     async def channel_deleted(self, channel: int) -> None:
-        """A channel is gone with all that was said in it: as if each message had been deleted."""
-        kept = await self._bot.kept(PlaceOf(PLATFORM, "", "", str(channel), "private"), EVERYTHING)
-        if kept:
-            await self.deleted(channel, {int(one) for one in kept if one.isdecimal()})
+        """A channel is gone, with its threads: as if each message had been deleted."""
+        mark = self._settings.mark_deleted
+        await self._bot.changed(Changed(PLATFORM, "", str(channel), None, None, datetime.now(UTC), mark=mark))
+        self._count("discord_deleted")
 
     async def joined(self, member: discord.Member) -> None:
         """Somebody new, where the operator named a channel of that guild for it."""

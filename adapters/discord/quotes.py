@@ -125,7 +125,8 @@ def _quoted(found: Iterable[discord.Message], kind: Literal["reply", "context", 
     for one in found:
         if text := seen_text(one, names_in(one), me)[:longest]:
             origin = f"{one.channel.id}/{one.id}"
-            quotes.append(Quote(author_id(one.author.id), one.author.display_name, text, kind, origin, one.created_at))
+            who = author_id(one.author.id), one.author.display_name
+            quotes.append(Quote(*who, text, kind, origin, one.created_at, one.author.id == me))
     return quotes
 
 

@@ -128,7 +128,7 @@ class SlackAdapter:
         inbound = Inbound(
             self._settings, bot, people, rooms, session, self._count, lambda *said: events.tell(*said), commands.line
         )
-        looks = Looks(bot, self._workspaces, rooms, inbound, self._count)
+        looks = Looks(bot, self._workspaces, rooms, inbound, self._count, mark=self._settings.mark_deleted)
         events = Events(
             self._settings,
             bot,

@@ -67,6 +67,8 @@ class Events:
             "message": self._message,
             "app_mention": self._mention,
             "app_home_opened": self._opened,
+            "channel_deleted": self._looks.deleted,
+            "group_deleted": self._looks.deleted,
             "team_join": self._joined,
             "user_change": self._user_changed,
             "app_uninstalled": self._uninstalled,

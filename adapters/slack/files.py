@@ -26,10 +26,12 @@ class SignedOut(Exception):
 
 
 async def files_of(event: Mapping[str, Any], workspace: Workspace) -> list[File]:
-    """What is attached. Of a file from elsewhere the event tells only its id."""
+    """What is attached and still there. Of a file from elsewhere the event tells only its id."""
     found = []
     for one in event.get("files") or []:
-        if one.get("file_access") == "check_file_info" or ("name" not in one and one.get("mode") != "tombstone"):
+        if one.get("mode") == "tombstone":
+            continue
+        if one.get("file_access") == "check_file_info" or "name" not in one:
             try:
                 one = (await workspace.client.files_info(file=one["id"]))["file"]
             except FAILURES as error:
@@ -38,9 +40,14 @@ async def files_of(event: Mapping[str, Any], workspace: Workspace) -> list[File]
     return found
 
 
+def there(event: Mapping[str, Any]) -> set[str]:
+    """The ids of the files that a message still has."""
+    return {str(one.get("id")) for one in event.get("files") or [] if one.get("mode") != "tombstone"}
+
+
 def file_of(one: Mapping[str, Any]) -> File:
     """A file as Slack describes it."""
-    name = str(one.get("name") or one.get("title") or ("a deleted file" if one.get("mode") == "tombstone" else "a file"))
+    name = str(one.get("name") or one.get("title") or "a file")
     url = str(one.get("url_private_download") or one.get("url_private") or "")
     return File(name, int(one.get("size") or 0), url, one.get("mimetype") or None)
 

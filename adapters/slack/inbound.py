@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ class NotNow(Exception):
     """The event cannot be taken now; Slack is not acknowledged and tells it again."""
 
 
-Tell = Callable[[Written, str], Awaitable[None]]
+Tell = Callable[[Written, str], Coroutine[Any, Any, None]]
 """Says something to one person alone where they wrote."""
 
 
@@ -107,7 +107,6 @@ class Inbound:
             return await self._twin(written, key)
         # The other form may have been ignored, as before an edit that first names the bot: then this one counts.
         task = self._taking[key] = asyncio.create_task(self._in_turn(written, key), name="slack message")
-        task.add_done_callback(lambda _: self._taking.pop(key, None))
         return await asyncio.shield(task)
 
     async def _twin(self, written: Written, key: str) -> None:
@@ -129,6 +128,8 @@ class Inbound:
         finally:
             for task in (room, profile):
                 task.cancel()
+            # Here and not when the task has ended: whoever finds one that has would wait for it for ever, without letting anything else run.
+            self._taking.pop(key, None)
         if taken is not None:
             self._done[key] = taken
             while len(self._done) > REMEMBERED:
@@ -320,11 +321,8 @@ class Inbound:
         for place in spots_of(written.event):
             await self._bot.changed(Changed(PLATFORM, written.scope.realm, place, ids, text, now, mark=mark))
 
-    def _later(self, work: Awaitable[None]) -> None:
-        async def run() -> None:
-            await work
-
-        task = asyncio.create_task(run(), name="slack background")
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="slack background")
         self._background.add(task)
         task.add_done_callback(self._ended)
 
@@ -339,7 +337,9 @@ class Inbound:
         now_is, was = event.get("message") or {}, event.get("previous_message") or {}
         if now_is.get("subtype") == "tombstone":
             return await self._deleted(written, was)
-        if not now_is.get("edited") or now_is.get("edited") == was.get("edited") or now_is.get("text") == was.get("text"):
+        edited = now_is.get("edited") and now_is["edited"] != was.get("edited") and now_is.get("text") != was.get("text")
+        # Of a file that somebody deleted, Slack tells by a change without an edit.
+        if not edited and files.there(now_is) >= files.there(was):
             return None
         if now_is.get("bot_id") or now_is.get("user") == written.me:
             return None

@@ -8,10 +8,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from slack_sdk.errors import SlackApiError
 
-from adapters.base import Bot, PlaceKind, PlaceOf
+from adapters.base import Bot, Changed, PlaceKind, PlaceOf
 from adapters.comparing import compare
 from adapters.slack.inbound import Inbound
 from adapters.slack.names import PLATFORM, Scope, place_of
@@ -34,10 +35,13 @@ HIDDEN = "channel_not_found"
 
 
 class Looks:
-    """Keeps what is known of channels in step with Slack."""
+    """Keeps what is known of channels in step with Slack. `mark`: what was said in a deleted one is kept and marked."""
 
-    def __init__(self, bot: Bot, workspaces: Workspaces, rooms: Rooms, inbound: Inbound, count: Callable[[str], None]) -> None:
+    def __init__(
+        self, bot: Bot, workspaces: Workspaces, rooms: Rooms, inbound: Inbound, count: Callable[[str], None], *, mark: bool
+    ) -> None:
         self._bot, self._workspaces, self._rooms, self._inbound, self._count = bot, workspaces, rooms, inbound, count
+        self._mark = mark
 
     async def changed(self, written: Written) -> None:
         """An event said that something about a channel changed: what it is now is asked, and told for all its threads."""
@@ -49,6 +53,14 @@ class Looks:
             for channel in {written.channel, old} - {""}:
                 await self._tell(written.scope, channel, room.kind, room.name, room.workspace)
         self._count("slack_channel_changed")
+
+    async def deleted(self, written: Written) -> None:
+        """A channel is gone, with its threads: as if each message had been deleted."""
+        async with self._inbound.turnstile.through((written.workspace.key, written.channel)):
+            now = datetime.now(UTC)
+            await self._bot.changed(Changed(PLATFORM, written.scope.realm, written.channel, None, None, now, mark=self._mark))
+        self._rooms.forget(written.channel)
+        self._count("slack_deleted")
 
     async def _tell(self, scope: Scope, channel: str, kind: PlaceKind | None, name: str, workspace: str) -> None:
         place = place_of(scope, channel, None, kind, name, "" if scope.team else workspace)

@@ -62,7 +62,7 @@ class Quotes:
         quotes = [
             *await self._quoted(workspace, scope, channel, starter, "starter", LONG, me),
             *await self._quoted(workspace, scope, channel, around, "context", SHORT, me),
-            *await self._forwarded(workspace, scope, event),
+            *await self._forwarded(workspace, scope, event, me),
         ]
         return tuple(quotes)
 
@@ -99,7 +99,7 @@ class Quotes:
         quotes = []
         for one in found:
             if text := (await self.seen_text(workspace, one, me))[:longest]:
-                quotes.append(await self._by(workspace, scope, one, text, kind, origin_of(channel, one)))
+                quotes.append(await self._by(workspace, scope, one, text, kind, origin_of(channel, one), me))
         return quotes
 
     async def _by(
@@ -110,16 +110,18 @@ class Quotes:
         text: str,
         kind: Literal["context", "starter", "forward"],
         origin: str,
+        me: str,
     ) -> Quote:
         user = str(one.get("user") or "")
         if not user or one.get("bot_id"):
             name = str(one.get("username") or (one.get("bot_profile") or {}).get("name") or "a bot")
-            return Quote(f"{PLATFORM}:{scope.realm}:{user or one.get('bot_id', '')}", name, text, kind, origin, _said(one))
+            author = f"{PLATFORM}:{scope.realm}:{user or one.get('bot_id', '')}"
+            return Quote(author, name, text, kind, origin, _said(one), own=bool(me) and user == me)
         profile = await self._people.of(workspace, user)
         person = person_of(
             scope, user, profile, home=is_stranger(one, scope) if profile is None or profile.grid != scope.enterprise else ""
         )
-        return Quote(person.author_id, person.name, text, kind, origin, _said(one))
+        return Quote(person.author_id, person.name, text, kind, origin, _said(one), own=bool(me) and user == me)
 
     async def seen_text(self, workspace: Workspace, one: Mapping[str, Any], me: str) -> str:
         """A message of somebody else as text: its words, and its files in a line each."""
@@ -128,7 +130,7 @@ class Quotes:
         lines = [readable(text, names_from(names), me=me), *(described(file_of(file)) for file in one.get("files") or [])]
         return "\n".join(line for line in lines if line)
 
-    async def _forwarded(self, workspace: Workspace, scope: Scope, event: Mapping[str, Any]) -> list[Quote]:
+    async def _forwarded(self, workspace: Workspace, scope: Scope, event: Mapping[str, Any], me: str) -> list[Quote]:
         """What was shared from elsewhere; a link's preview is none."""
         quotes = []
         for one in event.get("attachments") or []:
@@ -140,7 +142,7 @@ class Quotes:
             if said:
                 author = {"user": one.get("author_id"), "username": one.get("author_name") or "somebody elsewhere"}
                 origin = f"{one['channel_id']}/{one['ts']}" if one.get("channel_id") and one.get("ts") else ""
-                quotes.append(await self._by(workspace, scope, author, said, "forward", origin))
+                quotes.append(await self._by(workspace, scope, author, said, "forward", origin, me))
         return quotes
 
 

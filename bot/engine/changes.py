@@ -9,7 +9,7 @@ people said themselves stays. The operator may have deleted messages marked inst
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,8 @@ DELETED = "[deleted] "
 QUOTED = 2000
 """Characters of a quote."""
 
+Rows = Sequence[Mapping[str, Any]]
+"""Where messages stand: agent, place, event, and the message once it was taken into a turn (SQL `locate`)."""
 Edited = Callable[[Connection, int, str, str, datetime], Awaitable[None]]
 """Told of a corrected message: its id, the text before and after, and when."""
 
@@ -39,35 +41,57 @@ async def follow(db: Database, cache: Cache, changed: Changed, edited: Edited = 
 
     `edited`: told of each corrected message, before and after: a message may have been edited into a crisis.
     """
-    ids, channel = [clean(each) for each in changed.message_ids], clean(changed.channel)
+    channel = clean(changed.channel)
+    if changed.message_ids is not None:
+        return await _follow(db, cache, changed, channel, [clean(each) for each in changed.message_ids], edited)
+    gone = await db.once("SELECT * FROM kept_within(%s, %s, %s)", (changed.platform, changed.realm, channel))
+    return sum([await _follow(db, cache, changed, row["channel"], row["ids"], edited) for row in gone])
+
+
+async def _follow(db: Database, cache: Cache, changed: Changed, channel: str, ids: list[str], edited: Edited) -> int:
     origins = [f"{channel}/{each}" for each in ids]
-    async with db.bare() as connection:
-        cursor = await connection.execute("SELECT * FROM locate(%s, %s, %s, %s)", (changed.platform, changed.realm, channel, ids))
-        found = await cursor.fetchall()
-        cursor = await connection.execute("SELECT * FROM locate_quotes(%s, %s, %s)", (changed.platform, changed.realm, origins))
-        quoted = await cursor.fetchall()
-    for row in [*found, *quoted]:
+    found = await db.once("SELECT * FROM locate(%s, %s, %s, %s)", (changed.platform, changed.realm, channel, ids))
+    quoted = await db.once("SELECT * FROM locate_quotes(%s, %s, %s)", (changed.platform, changed.realm, origins))
+    for agent in sorted({row["agent_id"] for row in [*found, *quoted]}):
+        own, quotes = ([row for row in rows if row["agent_id"] == agent] for rows in (found, quoted))
         # All of their places: what was said here may have been looked up elsewhere.
-        async with db.agent(row["agent_id"], row["place_id"], everything=True) as connection:
-            # The lock that every step's commit takes: nothing is derived from the message while it changes.
+        async with db.agent(agent, [*own, *quotes][0]["place_id"], everything=True) as connection:
+            # The lock that every step's commit takes: nothing is derived from the messages while they change.
             await begin(connection)
             if await value(connection, "SELECT id FROM agents FOR NO KEY UPDATE") is None:
                 continue
-            touched: list[int] = []
-            if row in quoted:
-                # New words that may not be taken leave nothing to be quoted: the old ones are no longer said.
-                gone = changed.text is not None and not await _quotable(connection, row, origins)
-                touched = await _requote(connection, row, origins, replace(changed, text=None, mark=False) if gone else changed)
-            elif changed.text is None:
-                touched = await _erase(connection, row, changed)
-            else:
-                touched = await _correct(connection, row, clean(changed.text), changed, edited)
+            touched = await _apply(connection, own, quotes, origins, changed, edited)
             await connection.execute("UPDATE agents SET version = version + 1")
-            touched.append(row["agent_id"])
             # Before the commit, so that nothing is left in Redis by whatever ends this process in between.
-            for agent in touched:
-                await cache.forget_quietly(agent)
+            for each in (*touched, agent):
+                await cache.forget_quietly(each)
     return len(found) + len(quoted)
+
+
+async def _apply(
+    connection: Connection, own: Rows, quotes: Rows, origins: list[str], changed: Changed, edited: Edited
+) -> list[int]:
+    """What happens to an agent's messages, and to what it holds as quotes. Returns the other agents that were touched."""
+    touched: list[int] = []
+    erased = [*own, *quotes] if changed.text is None and not changed.mark else []
+    for row in own:
+        if changed.text is not None:
+            touched += await _correct(connection, row, clean(changed.text), changed, edited)
+        else:
+            await _cancel(connection, row, changed)
+    for row in quotes:
+        if changed.text is not None and not await _quotable(connection, row, origins):
+            # New words that may not be taken leave nothing to be quoted: the old ones are no longer said.
+            erased.append(row)
+        elif row["message_id"] is not None and row not in erased:
+            touched += await _requote(connection, row, changed)
+        if row["message_id"] is None:
+            await _requote_waiting(
+                connection, row, origins, replace(changed, text=None, mark=False) if row in erased else changed
+            )
+    if gone := {row["message_id"] for row in erased} - {None}:
+        touched += await erase_rows(connection, await derived(connection, Gone(messages=gone)))
+    return touched
 
 
 async def _quotable(connection: Connection, row: Mapping[str, Any], origins: list[str]) -> bool:
@@ -82,33 +106,29 @@ async def _quotable(connection: Connection, row: Mapping[str, Any], origins: lis
     )
 
 
-async def _requote(connection: Connection, row: Mapping[str, Any], origins: list[str], changed: Changed) -> list[int]:
-    """The words as they stand in somebody else's agent: in a message of their own, or in an event that waits. Returns whom else it touched."""
-    text = None if changed.text is None else clean(changed.text)[:QUOTED]
-    if row["message_id"] is None:
-        await connection.execute(
-            """UPDATE events SET payload = jsonb_set(payload, '{quotes}', (
-                 SELECT coalesce(jsonb_agg(CASE WHEN NOT q->>'origin' = ANY(%(origins)s) THEN q
-                   ELSE jsonb_set(q, '{text}', to_jsonb(coalesce(%(text)s::text, %(mark)s || (q->>'text')))) END), '[]')
-                 FROM jsonb_array_elements(payload->'quotes') q WHERE %(keep)s OR NOT q->>'origin' = ANY(%(origins)s)))
-               WHERE id = %(event)s AND payload ? 'quotes'""",
-            {
-                "origins": origins,
-                "text": text,
-                "mark": DELETED,
-                "keep": text is not None or changed.mark,
-                "event": row["event_id"],
-            },
-        )
-    elif text is not None:
-        before = await value(connection, "SELECT content FROM messages WHERE id = %s", (row["message_id"],))
-        if before not in (None, text):
-            return await _rewrite(connection, row, before, text or "(no text)", changed.at)
-    elif changed.mark:
+async def _requote(connection: Connection, row: Mapping[str, Any], changed: Changed) -> list[int]:
+    """The words as they stand in somebody else's agent, corrected or marked. Returns whom else it touched."""
+    if changed.text is None:
         await _mark(connection, row["message_id"])
-    else:
-        return await erase_rows(connection, await derived(connection, Gone(messages={row["message_id"]})))
-    return []
+        return []
+    text = clean(changed.text)[:QUOTED]
+    before = await value(connection, "SELECT content FROM messages WHERE id = %s", (row["message_id"],))
+    if before in (None, text):
+        return []
+    return await _rewrite(connection, row, before, text or "(no text)", changed.at)
+
+
+async def _requote_waiting(connection: Connection, row: Mapping[str, Any], origins: list[str], changed: Changed) -> None:
+    """The same where they came with an event that waits."""
+    text = None if changed.text is None else clean(changed.text)[:QUOTED]
+    await connection.execute(
+        """UPDATE events SET payload = jsonb_set(payload, '{quotes}', (
+             SELECT coalesce(jsonb_agg(CASE WHEN NOT q->>'origin' = ANY(%(origins)s) THEN q
+               ELSE jsonb_set(q, '{text}', to_jsonb(coalesce(%(text)s::text, %(mark)s || (q->>'text')))) END), '[]')
+             FROM jsonb_array_elements(payload->'quotes') q WHERE %(keep)s OR NOT q->>'origin' = ANY(%(origins)s)))
+           WHERE id = %(event)s AND payload ? 'quotes'""",
+        {"origins": origins, "text": text, "mark": DELETED, "keep": text is not None or changed.mark, "event": row["event_id"]},
+    )
 
 
 async def _rewrite(connection: Connection, row: Mapping[str, Any], before: str, text: str, at: datetime) -> list[int]:
@@ -153,15 +173,13 @@ async def _correct(connection: Connection, row: Mapping[str, Any], text: str, ch
     return touched
 
 
-async def _erase(connection: Connection, row: Mapping[str, Any], changed: Changed) -> list[int]:
-    touched: list[int] = []
+async def _cancel(connection: Connection, row: Mapping[str, Any], changed: Changed) -> None:
+    """A deleted message is answered no more; it is marked where the operator wants it kept."""
     turn = await value(connection, "SELECT turn_id FROM events WHERE id = %s", (row["event_id"],))
     if row["message_id"] is not None:
         if changed.mark:
             await _mark(connection, row["message_id"])
             await connection.execute("UPDATE timers SET due_at = NULL WHERE message_id = %s", (row["message_id"],))
-        else:
-            touched = await erase_rows(connection, await derived(connection, Gone(messages={row["message_id"]})))
         await log.record(
             connection,
             agent=row["agent_id"],
@@ -181,4 +199,3 @@ async def _erase(connection: Connection, row: Mapping[str, Any], changed: Change
         await connection.execute("UPDATE turns SET cancel_requested = true WHERE id = %s AND state = 'running'", (turn,))
         await connection.execute("UPDATE outbox SET state = 'withdrawn' WHERE turn_id = %s AND state = 'waiting'", (turn,))
         await connection.execute("SELECT pg_notify('keepsake_stop', %s)", (str(row["agent_id"]),))
-    return touched

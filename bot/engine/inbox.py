@@ -39,15 +39,7 @@ async def accept(
     """
     said: dict[str, str] = {}
     if incoming.quotes:
-        incoming = await _quotable(db, incoming, erasure_key)
-        origins = [clean(quote.origin) for quote in incoming.quotes if quote.origin]
-        rows = await db.once("SELECT * FROM said_to(%s, %s)", (clean(incoming.place.platform), origins)) if origins else []
-        said = {row["origin"]: row["author_id"] for row in rows}
-        # What was forgotten stays forgotten, however long its platform shows it; their own words people may bring along again.
-        gone = {row["origin"] for row in rows if row["gone"]}
-        own = incoming.person.author_id
-        kept = tuple(each for each in incoming.quotes if clean(each.origin) not in gone or each.author_id == own)
-        incoming = replace(incoming, quotes=kept)
+        incoming, said = await _quotable(db, incoming, erasure_key)
     person, place = incoming.person, incoming.place
     key = clean(incoming.key)
     [taken] = await db.once(
@@ -99,14 +91,28 @@ async def accept_upload(
     )
 
 
-async def _quotable(db: Database, incoming: Incoming, key: bytes | None) -> Incoming:
-    """The event without words of people who are quoted nowhere (SQL `not_quoted` says who); their platform still shows them."""
-    authors = list({clean(quote.author_id) for quote in incoming.quotes if quote.author_id})
-    rows = await db.once(
-        "SELECT not_quoted(%s, %s, %s, %s) AS author", (authors, clean(incoming.person.author_id), incoming.place.workspace, key)
-    )
+async def _quotable(db: Database, incoming: Incoming, key: bytes | None) -> tuple[Incoming, dict[str, str]]:
+    """The event without words that are quoted nowhere, although their platform still shows them; and to whom the bot said its own, by origin.
+
+    Of some people nothing is (SQL `not_quoted` says of whom), nor of what the bot said to them. What was forgotten is not, unless its own
+    author brings it along again; and of what the bot said nothing of which it is not known any more to whom.
+    """
+    own = clean(incoming.person.author_id)
+    origins = [clean(quote.origin) for quote in incoming.quotes if quote.origin]
+    rows = await db.once("SELECT * FROM said_to(%s, %s)", (clean(incoming.place.platform), origins)) if origins else []
+    said = {row["origin"]: row["author_id"] for row in rows}
+    gone = {row["origin"] for row in rows if row["gone"]}
+    authors = list({*said.values(), *(clean(quote.author_id) for quote in incoming.quotes)} - {""})
+    rows = await db.once("SELECT not_quoted(%s, %s, %s, %s) AS author", (authors, own, incoming.place.workspace, key))
     unquoted = {row["author"] for row in rows}
-    quotes = tuple(quote for quote in incoming.quotes if clean(quote.author_id) not in unquoted)
+
+    def stands(quote: Quote) -> bool:
+        origin, author = clean(quote.origin), clean(quote.author_id)
+        if (origin in gone and author != own) or (quote.own and not said.get(origin)):
+            return False
+        return not {author, said.get(origin, "")} & unquoted
+
+    quotes = tuple(quote for quote in incoming.quotes if stands(quote))
     if key is not None and quotes:
         # Whoever came back after an erasure begins as a stranger: what they said before it stays erased.
         rows = await db.once(
@@ -115,7 +121,7 @@ async def _quotable(db: Database, incoming: Incoming, key: bytes | None) -> Inco
         )
         before = {row["nth"] for row in rows}
         quotes = tuple(quote for nth, quote in enumerate(quotes, start=1) if nth not in before)
-    return replace(incoming, quotes=quotes)
+    return replace(incoming, quotes=quotes), said
 
 
 def erased_hash(key: bytes, source: str, idem: str) -> bytes:
@@ -145,7 +151,7 @@ def _payload(incoming: Incoming, said: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _quote(quote: Quote, said: Mapping[str, str]) -> dict[str, Any]:
-    kept = {name: each for name, each in asdict(quote).items() if name != "at"}
+    kept = {name: each for name, each in asdict(quote).items() if name not in ("at", "own")}
     return {**kept, "said_to": said.get(clean(quote.origin), "")}
 
 

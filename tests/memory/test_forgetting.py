@@ -200,6 +200,42 @@ async def test_what_the_bot_said_in_a_pause_is_not_brought_along_after_it(desk: 
         assert await everywhere(urls.owner, HORSE) == []
 
 
+async def test_of_what_the_bot_said_nothing_is_quoted_when_nobody_knows_any_more_to_whom(desk: Opener, urls: Urls) -> None:  # noqa: F811
+    """The channel shows its reply to somebody who was erased since."""
+    async with desk(reply(f"A fine name, {HORSE}."), DONE) as one:
+        room = one.talk.elsewhere("stable", "public")
+        await room.hear(SAID)
+        answered = await sent(room, urls, HORSE)
+        assert (await erased(one.talk, one.talk.person)).complete
+        own = Quote("console::mika", "Mika", f"A fine name, {HORSE}.", "context", answered, own=True)
+        ben = one.talk.elsewhere("stable", "public", person=BEN)
+        await ben.hear("Hm?", quotes=(own, Quote("console::dan", "Dan", "I like horses", "context", "stable/77")))
+        assert await everywhere(urls.owner, HORSE) == []
+        assert "I like horses" in seen(one.talk.model.requests[-1])
+
+
+@pytest.mark.parametrize("line", ["/memory pause", "/admin block console::ada"])
+async def test_nothing_is_quoted_of_who_is_paused_or_blocked_nor_of_what_the_bot_said_to_them(
+    desk: Opener,  # noqa: F811
+    urls: Urls,
+    line: str,
+) -> None:
+    async with desk(reply(f"A fine name, {HORSE}."), DONE, operators=("console::boss",)) as one:
+        room = one.talk.elsewhere("stable", "public")
+        await room.hear("Guess a name for my horse")
+        answered = await sent(room, urls, HORSE)
+        boss = one.talk.elsewhere("boss", "direct", workspace="", person=Person("console", "", "boss", "Boss"))
+        await one.type(line, one.talk if "pause" in line else boss)
+        shown = (
+            Quote("console::mika", "Mika", f"A fine name, {HORSE}.", "reply", answered, own=True),
+            Quote("console::ada", "Ada", f"{HORSE} is my horse", "context", "stable/78"),
+        )
+        ben = one.talk.elsewhere("stable", "public", person=BEN)
+        await ben.hear("Whose is that?", quotes=shown)
+        assert HORSE not in seen(one.talk.model.requests[-1])
+        assert await ben.rows("SELECT 1 FROM messages WHERE kind = 'quote'") == []
+
+
 async def test_an_author_who_never_had_an_agent_is_erased_everywhere(desk: Opener, urls: Urls, tmp_path: object) -> None:  # noqa: F811
     quote = Quote("console::zoe", "Zoe", f"I once rode {HORSE}", "context")
     fact = call("archival_storage_insert", content=f"Zoe once rode {HORSE}.")

@@ -32,6 +32,7 @@ ACROSS = {
     "locate": "whose messages an edit or a deletion is about",
     "locate_quotes": "in whose memory a message is quoted",
     "kept_messages": "which messages of a channel are here",
+    "kept_within": "the same with the threads of the channel",
     "newest_messages": "up to where each channel was heard",
     "forget_quoted": "somebody's words in other people's memory",
     "quoted_words": "somebody's words in other people's memory, for themselves to see",

@@ -14,7 +14,7 @@ from tests.servers.discord import DiscordServer, Guild, Person
 from tests.servers.model import Gate, ScriptedModel, call, reply
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass(slots=True)
@@ -254,17 +254,36 @@ async def test_edits_and_deletions_are_followed(world: World) -> None:
 
 
 async def test_what_was_said_in_a_deleted_channel_or_thread_is_gone(world: World) -> None:
+    """With a channel go its threads, also one that was archived long ago."""
     server, ada = world.server, world.ada
     attic = server.channel(world.home, "attic")
-    thread = ada.thread(attic, "beams")
-    await world.bot.exchange(attic, lambda: ada.ask(attic, "the attic smells of juniper"), "re: the attic smells of juniper")
-    await world.bot.exchange(thread, lambda: ada.ask(thread, "the beams are of larch"), "re: the beams are of larch")
-    for words, gone in (("larch", thread), ("juniper", attic)):
-        assert words in (await server.wait_for_answer(ada.command("memory search", text=words))).text
+    thread, old = ada.thread(attic, "beams"), ada.thread(attic, "roof")
+    for where, words in ((attic, "it smells of juniper"), (thread, "the beams are of larch"), (old, "the roof is of slate")):
+        await world.bot.exchange(where, lambda where=where, words=words: ada.ask(where, words), f"re: {words}")  # type: ignore[misc]
+    ada.archive(old)
+    for gone, known in ((thread, ["juniper", "slate"]), (attic, [])):
         before = await world.bot.counted("discord_deleted")
         server.places.delete_channel(gone)
         await until(lambda before=before: world.bot.counted("discord_deleted", above=before))  # type: ignore[misc]
-        assert "Nothing" in (await server.wait_for_answer(ada.command("memory search", text=words))).text
+        answers = [
+            (await server.wait_for_answer(ada.command("memory search", text=words))).text
+            for words in ("larch", "juniper", "slate")
+        ]
+        assert [words for words in ("larch", "juniper", "slate") if f"of {words}" in str(answers)] == known
+
+
+async def test_an_attachment_that_is_taken_off_leaves_memory_and_the_message_stays(world: World) -> None:
+    server, ada = world.server, world.ada
+    notes = ada.file("notes.txt", "juniper and larch", "text/plain")
+    message = ada.say(text="my notes", attachments=[notes])
+    assert "juniper" in (await server.wait_for_message(ada.dm, after=message, timeout=20)).content
+    before = await world.bot.counted("discord_edited")
+    ada.take_off(message, notes)
+    await until(lambda: world.bot.counted("discord_edited", above=before))
+    after = ada.say(text="and now?")
+    assert (await server.wait_for_message(ada.dm, after=after, timeout=20)).content.endswith("and now?")
+    assert said(world.model.requests[-1]) == ["my notes", "and now?"]
+    assert "juniper" not in str(world.model.requests[-1].messages)
 
 
 async def test_a_mention_edited_in_is_answered_once(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 
 import pytest
@@ -17,7 +17,7 @@ from tests.servers.discord.permissions import VIEW_CHANNEL
 from tests.servers.model import Gate, Request, ScriptedModel, Step, call, reply
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LIMIT = 6
 
@@ -66,6 +66,10 @@ class World:
         )
         out, err = await process.communicate()
         return out.decode() + err.decode()
+
+
+async def _not(asked: Awaitable[bool]) -> bool:
+    return not await asked
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -142,6 +146,29 @@ async def test_what_was_deleted_or_edited_meanwhile_is_noticed_at_the_start(worl
     assert said(world.model.requests[-1]) == ["I like tea", "are you back?", "and now?"]
     await world.bot.exchange(garden, lambda: ada.ask(garden, "and here?"), "re: and here?")
     assert "pot" not in str(quoted(world.model.requests[-1]))
+
+
+async def test_what_was_deleted_meanwhile_with_its_channel_or_in_an_archived_thread_is_noticed_at_the_start(world: World) -> None:
+    server, ada = world.server, world.ada
+    attic, yard = server.channel(world.home, "attic"), server.channel(world.home, "yard")
+    beams, roof = ada.thread(attic, "beams"), ada.thread(yard, "roof")
+    asked = {}
+    for where, words in ((attic, "juniper"), (beams, "larch"), (roof, "slate"), (roof, "moss")):
+        asked[words] = ada.ask(where, f"it is of {words}")
+        assert (await server.wait_for_message(where, after=asked[words], timeout=20)).content == f"re: it is of {words}"
+    ada.archive(beams)
+    ada.archive(roof)
+    await world.bot.kill()
+    server.places.delete_channel(attic)
+    ada.delete(asked["slate"])
+    await world.bot.start()
+
+    async def found(words: str) -> bool:
+        return f"of {words}" in (await server.wait_for_answer(ada.command("memory search", text=words))).text
+
+    for words in ("juniper", "larch", "slate"):
+        await until(lambda words=words: _not(found(words)), timeout=30)  # type: ignore[misc]
+    assert await found("moss")
 
 
 async def test_a_channel_that_turned_private_meanwhile_is_private_from_the_start(world: World) -> None:

@@ -14,7 +14,7 @@ from tests.servers.model import Gate, ScriptedModel, call, reply
 from tests.servers.slack import Channel, Person, SlackServer, Team
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass(slots=True)
@@ -359,6 +359,22 @@ async def test_files_are_read_or_described_and_a_sign_in_page_is_noticed(world: 
     huge = ada.file("log.txt", "x" * 100_000)
     ada.say(None, "long", files=[huge])
     await until(lambda: any("[truncated 65536 of 100000 bytes]" in text for text in said(world.model.requests[-1])))
+
+
+async def test_a_deleted_file_leaves_memory_and_the_message_stays(world: World) -> None:
+    server, ada = world.server, world.ada
+    notes, other = ada.file("notes.txt", "juniper and larch"), ada.file("list.txt", "salt and flour")
+    message = ada.say(None, "my notes", files=[notes, other])
+    assert "juniper" in (await server.wait_for_message(ada.dm)).shown
+    before = await world.bot.counted("slack_edited")
+    ada.delete_file(message, notes)
+    await until(lambda: world.bot.counted("slack_edited", above=before))
+    ada.say(None, "and now?")
+    assert (await server.wait_for_message(ada.dm)).shown.endswith("and now?")
+    told = "\n".join(said(world.model.requests[-1]))
+    assert "my notes" in told
+    assert "salt and flour" in told
+    assert "juniper" not in str(world.model.requests[-1].messages)
 
 
 async def test_many_people_at_once_each_get_their_answers_in_order(world: World) -> None:

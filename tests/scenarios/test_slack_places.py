@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.discord_bot import PASSES, echo, holding, searches
+from tests.scenarios.discord_bot import PASSES, echo, holding, quoted, searches
 from tests.scenarios.slack_bot import Bot, bot_on, slack_server
 from tests.servers.model import Request, ScriptedModel
 from tests.servers.slack import ALWAYS, Channel, Message, Person, SlackServer, Team
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 INFO = "conversations.info"
 PEOPLE = 25
@@ -158,3 +158,36 @@ async def test_a_channel_that_could_not_be_looked_at_is_private_until_it_can(wor
     assert await world.kept() == "kept:", "nobody knows who reads it"
     await world.all_answered(lobby, [ada.ask(lobby, "remember Clara is my sister")])
     assert await world.kept() == "kept: Clara", "what was said before stays there"
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
+async def test_what_was_said_in_a_deleted_channel_and_its_threads_is_gone(world: World, private: bool) -> None:
+    """Also where somebody else's memory has it as a quote; what was said in another channel stays."""
+    server, [ada, ben, *_] = world.server, world.people
+    attic = server.channel(world.acme, "attic", *world.people, private=private)
+    root = ben.say(attic, "the beams are of larch")
+    floor = "the floor is of juniper"
+    await world.bot.exchange(attic, lambda: ada.ask(attic, floor, thread=root), f"re: {floor}")
+    assert "the beams are of larch" in [text for _, text in quoted(world.model.requests[-1])]
+    await world.all_answered(attic, [ada.ask(attic, "it smells of resin")])
+    await world.all_answered(world.park, [ada.ask(world.park, "the park has a pond")])
+
+    async def found(word: str) -> bool:
+        return "Nothing" not in (await server.wait_for_answer(ada.command(f"/keepsake memory search {word}"))).texts[0]
+
+    words = ("juniper", "resin", "larch", "pond")
+    assert [await found(word) for word in words] == [True, True, True, True]
+    before = await world.bot.counted("slack_deleted")
+    server.places.delete(attic)
+    await until(lambda: world.bot.counted("slack_deleted", above=before))
+    assert [await found(word) for word in words] == [False, False, False, True]
+
+
+async def test_an_archived_channel_keeps_what_was_said_and_stays_what_it_was(world: World) -> None:
+    server, ada = world.server, world.ada
+    lobby = world.channel("lobby")
+    await world.tell(lobby, [ada])
+    for change in (server.places.archive, server.places.unarchive):
+        change(lobby)
+        await server.wait_settled()
+        assert await world.kept() == "kept: Biscuit"

@@ -35,8 +35,24 @@ LANGUAGE sql SECURITY DEFINER STABLE AS $$
     UNION
     SELECT substr(m.platform_id, length(p_external) + 2) FROM messages m JOIN places p ON p.id = m.place_id
       WHERE m.kind = 'quote' AND p.platform = p_platform AND p.realm = p_realm
-        AND m.platform_id COLLATE "C" >= p_external || '/' AND m.platform_id COLLATE "C" < p_external || '0')
+        AND m.platform_id COLLATE "C" >= p_external || '/' AND m.platform_id COLLATE "C" < p_external || '0'
+    UNION
+    SELECT substr(q->>'origin', length(p_external) + 2) FROM events e JOIN places p ON p.id = e.place_id, jsonb_array_elements(e.payload->'quotes') q
+      WHERE e.payload ? 'quotes' AND p.platform = p_platform AND p.realm = p_realm AND starts_with(q->>'origin', p_external || '/'))
   SELECT id FROM found ORDER BY length(id) DESC, id COLLATE "C" DESC LIMIT p_limit
+$$;
+
+-- All of them, of a channel and of the threads of it that are known or (on Slack, `channel:thread`) are quoted from; ids alone.
+CREATE FUNCTION kept_within(p_platform text, p_realm text, p_external text) RETURNS TABLE (channel text, ids text[])
+LANGUAGE sql SECURITY DEFINER STABLE AS $$
+  WITH here AS (
+    SELECT p_external AS channel
+    UNION SELECT t.external_id FROM places t JOIN places c ON c.id = t.parent_id
+      WHERE c.platform = p_platform AND c.realm = p_realm AND c.external_id = p_external
+    UNION SELECT split_part(m.platform_id, '/', 1) FROM messages m JOIN places p ON p.id = m.place_id
+      WHERE m.kind = 'quote' AND p.platform = p_platform AND p.realm = p_realm
+        AND m.platform_id COLLATE "C" >= p_external || ':' AND m.platform_id COLLATE "C" < p_external || ';')
+  SELECT h.channel, array_agg(k) FROM here h, kept_messages(p_platform, p_realm, h.channel, NULL) k GROUP BY 1
 $$;
 
 -- Which of these people (platform:realm:user) are quoted nowhere, although their platform shows what they said: who was erased within the last

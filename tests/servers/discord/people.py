@@ -72,6 +72,12 @@ class Person:
         assert message.author is self.user
         self._actions.edit(message, text)
 
+    def take_off(self, message: Message, attachment: Attachment) -> None:
+        """An edit that leaves the text and takes an attachment off."""
+        assert message.author is self.user
+        message.attachments.remove(attachment)
+        self._actions.edit(message, message.content)
+
     def delete(self, *messages: Message) -> None:
         """One message, or several at once as a moderator does."""
         if len(messages) == 1:

@@ -102,14 +102,14 @@ class Actions:
         return message
 
     def _tell(self, message: Message) -> None:
-        body = payloads.message_json(message, self.world, self.base)
+        body = self.body(message)
         self._message_event(message.channel, {**body, "event_ts": message.ts}, message.author)
 
     def _tell_mention(self, message: Message, *, bare: bool = False) -> None:
         bot = self.mentioned(message.channel, message.text)
         if bot is None or message.channel.kind == "im" or message.author is bot:
             return
-        body = payloads.message_json(message, self.world, self.base)
+        body = self.body(message)
         event = {**body, "type": "app_mention", "channel": message.channel.id, "event_ts": message.ts}
         event.pop("subtype", None)
         if bare:
@@ -123,7 +123,7 @@ class Actions:
 
     def edit(self, message: Message, text: str | None = None, editor: User | None = None, **changes: object) -> None:
         """An edit: `edited` is set. A mention that is new in it makes an app_mention."""
-        before = payloads.message_json(message, self.world, self.base)
+        before = self.body(message)
         was = message.text
         if text is not None:
             message.history.append(message.text)
@@ -133,25 +133,29 @@ class Actions:
         if not (message.of_bot and message.blocks):
             # An app that changes blocks is not shown as having edited.
             message.edited = {"user": (editor or message.author).id, "ts": self.world.ts()}
-        self._changed(message, before)
+        self.changed(message, before)
         if not self.mentioned(message.channel, was):
             self._tell_mention(message)
 
+    def body(self, message: Message) -> Json:
+        """A message as events show it."""
+        return payloads.message_json(message, self.world, self.base)
+
     def change(self, message: Message, **changes: object) -> None:
         """What Slack itself changes in a message (an unfurled link): message_changed without `edited`."""
-        before = payloads.message_json(message, self.world, self.base)
+        before = self.body(message)
         for name, value in changes.items():
             setattr(message, name, value)
-        self._changed(message, before)
+        self.changed(message, before)
 
     def delete(self, message: Message) -> None:
         """A message goes; a thread's parent with replies leaves a tombstone."""
-        before = payloads.message_json(message, self.world, self.base)
+        before = self.body(message)
         message.deleted = True
         channel = message.channel
         if len(channel.thread(message.ts)) > 1:
             message.subtype, message.text, message.blocks, message.files = "tombstone", "This message was deleted.", [], []
-            self._changed(message, before, hidden=True)
+            self.changed(message, before, hidden=True)
             return
         channel.messages.pop(message.ts, None)
         event = {"subtype": "message_deleted", "hidden": True, "deleted_ts": message.ts, "previous_message": before}
@@ -159,8 +163,9 @@ class Actions:
             channel, {"type": "message", **event, "ts": (stamp := self.world.ts()), "event_ts": stamp}, message.author
         )
 
-    def _changed(self, message: Message, before: Json, *, hidden: bool = True) -> None:
-        after = payloads.message_json(message, self.world, self.base)
+    def changed(self, message: Message, before: Json, *, hidden: bool = True) -> None:
+        """message_changed; `before`: as `body` was."""
+        after = self.body(message)
         event = {"subtype": "message_changed", "message": after, "previous_message": before, "hidden": hidden}
         stamp = self.world.ts()
         self._message_event(message.channel, {"type": "message", **event, "ts": stamp, "event_ts": stamp}, message.author)

@@ -105,6 +105,8 @@ def file_json(file: File, base: str) -> Json:
     """A file in a message; of a `check` file only its id is told, as in shared channels."""
     if file.mode == "check":
         return {"id": file.id, "mode": "file_access", "file_access": "check_file_info", "created": 0, "timestamp": 0}
+    if file.mode == "tombstone":
+        return {"id": file.id, "mode": "tombstone"}
     return full_file_json(file, base)
 
 

@@ -121,6 +121,14 @@ class Person:
         assert message.author in self.users or self.user.is_admin or self.user.is_owner
         self._actions.delete(message)
 
+    def delete_file(self, message: Message, file: File) -> None:
+        """A file is deleted: file_deleted without a channel, and message_changed without `edited`; the message stays."""
+        body = {"type": "file_deleted", "file_id": file.id, "event_ts": self._world.ts()}
+        self._actions.in_channel("file_deleted", body, message.channel)
+        before = self._actions.body(message)
+        file.mode = "tombstone"
+        self._actions.changed(message, before)
+
     def unfurl(self, message: Message, title: str = "A page", url: str = "https://example.com/") -> None:
         """Slack adds the preview of a link: message_changed with the same text."""
         preview = {"id": 1, "title": title, "title_link": url, "from_url": url, "fallback": title, "service_name": "example.com"}

@@ -136,7 +136,8 @@ class Channel:
 
 @dataclass(eq=False, slots=True, repr=False)
 class File:
-    """A file. `served` is how its download answers a right token; `mode` "hosted", or "check" for what only files.info tells."""
+    """A file. `served` is how its download answers a right token; `mode` "hosted", "check" for what only files.info tells, or
+    "tombstone" when it was deleted."""
 
     id: str
     name: str
@@ -145,7 +146,7 @@ class File:
     user: User
     served: Literal["plain", "login", "redirect", "elsewhere", "gone"] = "plain"
     served_type: str | None = None
-    mode: Literal["hosted", "check"] = "hosted"
+    mode: Literal["hosted", "check", "tombstone"] = "hosted"
     title: str = ""
     uploaded: bool = True
     created: int = field(default_factory=lambda: int(time.time()))
