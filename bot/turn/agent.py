@@ -32,7 +32,7 @@ from bot.model.replies import Reply
 from bot.speaking import appointments, reminders
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listened, Listener
-from bot.turn import echoes, endings, executor, filtered
+from bot.turn import citing, echoes, endings, executor, filtered
 from bot.turn.executor import Planned, Used, after
 from bot.turn.inference import Inference
 from bot.turn.offering import offering
@@ -304,7 +304,7 @@ class Agent:
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
-                reply.text or "",
+                await citing.checked(call, reply.text or "", self._initiative.count),
                 ran,
                 call.said,
                 silent=call.silent,

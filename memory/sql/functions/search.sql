@@ -56,15 +56,15 @@ CREATE FUNCTION search_passages(
   query text, query_embedding halfvec DEFAULT NULL, model integer DEFAULT NULL, tags text[] DEFAULT NULL,
   before timestamptz DEFAULT NULL, after timestamptz DEFAULT NULL, lim integer DEFAULT 10, off integer DEFAULT 0, floor float8 DEFAULT 0
 ) RETURNS TABLE (id bigint, score float8, total bigint, content text, author_name text, tags_of text[], visibility text, created_at timestamptz,
-  place_id bigint, place_kind text, place_name text, platform text, workspace text)
+  place_id bigint, place_kind text, place_name text, platform text, workspace text, document text, page integer, heading text)
 LANGUAGE sql SECURITY DEFINER SET search_path = keepsake, public, pg_temp
 AS $$
   SELECT r.id, r.score, r.total, a.content, a.author_name, a.tags, a.visibility, a.created_at,
-     p.id, p.kind, p.name, p.platform, p.workspace
+     p.id, p.kind, p.name, p.platform, p.workspace, d.name, a.page, a.heading
   FROM search_ranked(('passages', current_agent(), whole_places(), public_places(), shared_places(), NULL, tags, before, after,
       NULL, NULL, NULL)::search_filter, query, query_embedding, model, lim, off, floor, NULL, NULL)
     WITH ORDINALITY r (id, score, total, nth)
-  LEFT JOIN passages a ON a.id = r.id LEFT JOIN places p ON p.id = a.place_id
+  LEFT JOIN passages a ON a.id = r.id LEFT JOIN places p ON p.id = a.place_id LEFT JOIN documents d ON d.id = a.document_id
   ORDER BY r.nth
 $$;
 
