@@ -108,7 +108,8 @@ async def test_a_reply_to_the_bot_addresses_it(world: World) -> None:
     ada, ben = world.ada, world.server.person("Ben", world.home)
     den = world.server.channel(world.home, "den")
     answer = await world.bot.exchange(den, lambda: ada.ask(den, "tea?"), "re: tea?")
-    await world.bot.exchange(den, lambda: ada.ask(den, "milk?"), "re: milk?")  # what follows is sent once it is noted whose the first is
+    # Sent once it is noted to whom the first was said.
+    await world.bot.exchange(den, lambda: ada.ask(den, "milk?"), "re: milk?")
     await world.bot.exchange(den, lambda: ben.say(den, "coffee!", reply_to=answer, ping=False), "re: coffee!")
     assert ("Keepsake", "re: tea?") in quoted(world.model.requests[-1])
 
