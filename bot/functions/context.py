@@ -71,6 +71,11 @@ class CallContext:
         """Of what this turn makes: the strictest of what it was made from."""
         return strictest([self.state.visibility, *self.seen])
 
+    @property
+    def why(self) -> str:
+        """The reason that the model gave, as it may be kept: what is stored may have had a yes, what the model says about it had none."""
+        return "" if self.state.unkept or sensitive_kind(self.reason, self.rules.sensitive) else masked(self.reason)
+
     async def log(
         self,
         action: str,
@@ -92,8 +97,7 @@ class CallContext:
             target=target,
             target_id=target_id,
             turn=self.claim.turn,
-            # The text itself may have had a yes; what the model says about it had none.
-            reason="" if sensitive_kind(self.reason, self.rules.sensitive) else masked(self.reason),
+            reason=self.why,
             before=before,
             after=after,
             row=row,

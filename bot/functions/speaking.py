@@ -51,7 +51,7 @@ async def set_speaking_leave(
     )
     if not allowed:
         await _record(context, "no leave to write first")
-        return "Noted: you do not write first. Do not ask again."
+        return "Noted: you do not write first. Tell them that /settings openers on changes it, and do not ask again."
     if leave != "yes":
         context.asks.add("leave")
         context.unfinished = True
@@ -63,6 +63,7 @@ async def set_speaking_leave(
 async def set_time_zone(context: CallContext, zone: Annotated[str, Field(description="Europe/Berlin")]) -> str:
     """Set the person's time zone: as you infer it (they are asked), and again after their yes."""
     _their_own_words(context)
+    context.may_store()
     zone = zone.strip()
     if "/" not in zone and zone != "UTC" or not known_zone(zone):
         raise Refused(f"{zone[:40]!r} is no IANA time zone. Write one such as Europe/Berlin.")
@@ -126,5 +127,5 @@ async def _record(context: CallContext, action: str) -> None:
         target="everything",
         target_id=None,
         turn=context.claim.turn,
-        reason=context.reason,
+        reason=context.why,
     )

@@ -33,7 +33,7 @@ from memory.spending import OverBudget, Usage
 
 log = logging.getLogger(__name__)
 
-ASK, CARE = -4, -10
+ASK, DECLINED, CARE = -4, -9, -10
 """Steps of lines in the outbox that no turn reaches; each line of care has one of its own, downwards."""
 _OF: Mapping[Kind, str] = {
     "harm": "of themselves now, of wanting to die, of suicide or of harming themselves? Figures of speech, stories and other people do not count.",
@@ -56,7 +56,7 @@ GIVEN = (
     "the person warmly and plainly, take them seriously, stay with them, and do not lecture."
 )
 SAID_YES = "The person said yes: you may write to them first now and then. Thank them in a few words."
-SAID_NO = "The person said no: you will not write to them first. Accept it in a few words, and do not ask again."
+SAID_NO = "The person said no: you will not write to them first. They are told how to change that; do not ask again."
 NO_ZONE = (
     " Their time zone is unknown, and until it is known you cannot write first: ask in which city they live or how late it is there, propose the "
     "zone, and call set_time_zone."
@@ -247,6 +247,8 @@ class Listener:
         if answered is None:
             return []
         await set_leave(step, claim, answered.yes)
+        if not answered.yes:
+            await step.say(DECLINED, say("leave.declined", state.locale))
         zone = NO_ZONE if answered.yes and not state.zone else ""
         return [Draft("user", "alert", (SAID_YES if answered.yes else SAID_NO) + zone)]
 

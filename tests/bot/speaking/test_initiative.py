@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from adapters.catalogue import say
 from bot.app.speaking_wiring import question_of
 from bot.cli.people import opener_line
 from bot.config.keeping import KINDS
@@ -168,7 +169,7 @@ async def test_a_no_is_final_and_nobody_is_asked_in_a_channel(db: Database) -> N
             assert await channel.hear("Hi all") == ["ok"]
         await d.hear("Hi")
         assert (await d.hear("Hi"))[-1] == QUESTION
-        assert await d.hear("no thanks") == ["ok"]
+        assert await d.hear("no thanks") == [say("leave.declined", ""), "ok"]
         assert await d.hear("Hi") == ["ok"]
         assert await d.rows("SELECT openers FROM speaking") == [{"openers": "no"}]
         await give_leave(d, "no")

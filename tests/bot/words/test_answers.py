@@ -43,6 +43,18 @@ YES = [
     "Yes yes, of course, thank you",
     "yes, you may",
     "> May I?\nyes",
+    # with the politeness of the six languages
+    "Yes, thank you very much!",
+    "sure, thanks a lot",
+    "Ja, vielen Dank!",
+    "Gerne, danke schön",
+    "Oui, s'il te plaît",
+    "d’accord, merci beaucoup",
+    "Sí, por favor, muchas gracias",
+    "Sì, per favore",
+    "va bene, grazie mille",
+    "sim, se faz favor",
+    "Sim, muito obrigada!",
 ]
 NO = [
     "No",
@@ -64,6 +76,12 @@ NO = [
     "no no no",
     "No, please don't 🙏",
     "Nein, bitte nicht",
+    "No, thank you very much",
+    "Nein, vielen Dank",
+    "Non, merci beaucoup",
+    "No, muchas gracias",
+    "No, grazie mille",
+    "Não, muito obrigado",
 ]
 NEITHER = [
     "",
@@ -76,6 +94,9 @@ NEITHER = [
     "yesterday",
     "no problem",
     "please",
+    "thank you very much",
+    "bitte schön",
+    "s'il vous plaît",
     "❤️",
     "> yes",
     # a yes or no in it, which says something else as a whole
