@@ -300,7 +300,7 @@ def _found(view: View, searches: Sequence[Result]) -> Answer:
     hits = [hit for hit in hits_of(last.text) if _tells(hit, view.message)]
     hit = _answering(question, hits, 0.6)
     if hit is not None:
-        return Answer(_with_noted(view, phrase(language, "found", hit.text, hit.time or "?")))
+        return Answer(_with_noted(view, _told("found", hit, language)))
     page, pages = pages_of(last.text)
     if asked_on:
         shown = "\n".join(f"- {hit.time}: {hit.text}" for hit in hits[:10])
@@ -312,9 +312,7 @@ def _found(view: View, searches: Sequence[Result]) -> Answer:
             return Answer(calls=(_search("archival_storage_search", question, 1),))
     every = [hit for result in searches for hit in hits_of(result.text) if _tells(hit, view.message)]
     near = _answering(question, every, 0.34)
-    return Answer(
-        _with_noted(view, phrase(language, "closest", near.text, near.time or "?") if near else phrase(language, "unknown"))
-    )
+    return Answer(_with_noted(view, _told("closest", near, language) if near else phrase(language, "unknown")))
 
 
 def _with_noted(view: View, text: str) -> str:
@@ -324,6 +322,11 @@ def _with_noted(view: View, text: str) -> str:
 def _tells(hit: Hit, message: str) -> bool:
     """Whether a hit can hold an answer: no question, nothing the assistant said, not the message itself."""
     return hit.speaker not in ("you", "assistant") and not rules.is_question(hit.text) and hit.text.strip() not in message
+
+
+def _told(key: str, hit: Hit, language: rules.Language) -> str:
+    """What a hit says, with where it stands."""
+    return f"“{hit.text}” ({hit.source})" if hit.source else phrase(language, key, hit.text, hit.time or "?")
 
 
 def _answering(question: str, hits: Sequence[Hit], least: float) -> Hit | None:
@@ -339,7 +342,7 @@ def _without(view: View) -> str:
     hit = _answering(question, every, 0.34) if question else None
     language = rules.language_of(view.message)
     if hit is not None:
-        return phrase(language, "found", hit.text, hit.time or "?")
+        return _told("found", hit, language)
     return phrase(language, "unknown" if question else "small") if view.message else ""
 
 

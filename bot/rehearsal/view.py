@@ -37,11 +37,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result."""
+    """One search result; `source`: document and page."""
 
     time: str
     speaker: str
     text: str
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,8 @@ def hits_of(text: str) -> list[Hit]:
         words = next((str(value[key]) for key in ("text", "content", "message") if value.get(key)), "")
         if value and words:
             speaker = str(value.get("from") or value.get("role") or value.get("said_by") or "")
-            found.append(Hit(str(value.get("time") or value.get("timestamp") or ""), speaker, words))
+            time = str(value.get("time") or value.get("timestamp") or "")
+            found.append(Hit(time, speaker, words, str(value.get("source") or "")))
         elif not value and line.strip() and not re.match(r"\s*(?:Showing|No results|More on page|There is no page)", line):
             date = re.search(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?", line)
             found.append(Hit(date[0] if date else "", "", line.strip(" -*")))

@@ -36,7 +36,7 @@ async def test_is_read_told_and_answered_from(data: Path, tmp_path: Path) -> Non
     said = [
         "My handbook.pdf: read, 2 pages.",
         "I have read My handbook.pdf (2 pages). Ask me what is in it.",
-        "thirty days of holidays",
+        "thirty days of holidays.” (My handbook.pdf, p. 2)",
         "My handbook.pdf is erased, with what I had made of it.",
         "You've given me no documents that I may use here.",
     ]
