@@ -110,7 +110,8 @@ def _count(text: str, encoding: str) -> int:
 @cache
 def _encoding(name: str) -> tiktoken.Encoding:
     with _seeding:
-        if "TIKTOKEN_CACHE_DIR" not in os.environ:  # not seeded (a test, a script): a folder for this process
+        # Not seeded (a test, a script), or the folder was removed since: one for this process. tiktoken itself would ask the network.
+        if not Path(os.environ.get("TIKTOKEN_CACHE_DIR") or "missing").is_dir():
             folder = tempfile.mkdtemp(prefix="keepsake-tokens-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             seed(Path(folder))

@@ -72,6 +72,21 @@ def test_a_seeded_folder_counts_with_no_network(tmp_path: Path) -> None:
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
+def test_a_folder_that_is_gone_is_made_up_for_with_no_network(tmp_path: Path) -> None:
+    """As for a process whose parent used a folder that was removed since."""
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "HTTPS_PROXY": "http://127.0.0.1:9", "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [sys.executable, "-c", "from memory import tokens; print(tokens.count('hello world'))"],
+        cwd=tmp_path,
+        env={**environment, "TIKTOKEN_CACHE_DIR": str(tmp_path / "gone")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "2\n", done.stderr
+    assert not (tmp_path / "gone").exists()
+
+
 def test_seeding_twice_keeps_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "elsewhere")
     tokens.seed(tmp_path)

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from tests.waiting import stretched
+
 T = TypeVar("T")
 
 
@@ -22,9 +24,9 @@ class Signal:
                     future.set_result(None)
 
     async def until(self, predicate: Callable[[], T | None], timeout: float, what: str, topic: object = None) -> T:
-        """The predicate's first answer that is true. TimeoutError, saying `what`, when it stays false."""
+        """The predicate's first answer that is true. TimeoutError, saying `what`, when it stays false (stretched)."""
         loop = asyncio.get_running_loop()
-        limit = loop.time() + timeout
+        limit = loop.time() + stretched(timeout)
         while not (answer := predicate()):
             future = loop.create_future()
             self._waiting.setdefault(topic, set()).add(future)
