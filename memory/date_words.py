@@ -24,7 +24,7 @@ _NUMBERS: Final = (
     "two|a couple of|zwei|deux|dos|due|dois|duas",
     "three|drei|trois|tres|tre|três",
     "four|vier|quatre|cuatro|quattro|quatro",
-    "five|fünf|cinq|cinco|cinque",
+    "five|fünf|fuenf|funf|cinq|cinco|cinque",
     "six|sechs|seis|sei",
     "seven|sieben|sept|siete|sette|sete",
     "eight|acht|huit|ocho|otto|oito",
@@ -32,8 +32,8 @@ _NUMBERS: Final = (
     "ten|zehn|dix|diez|dieci|dez",
 )
 _BY_WORD: Final = {word: number for number, names in enumerate(_NUMBERS) for word in names.split("|")} | {
-    **dict.fromkeys(("twelve", "zwölf", "douze", "doce", "dodici", "doze"), 12),
-    **dict.fromkeys(("fifteen", "fünfzehn", "quinze", "quince", "quindici"), 15),
+    **dict.fromkeys(("twelve", "zwölf", "zwoelf", "zwolf", "douze", "doce", "dodici", "doze"), 12),
+    **dict.fromkeys(("fifteen", "fünfzehn", "fuenfzehn", "funfzehn", "quinze", "quince", "quindici"), 15),
     **dict.fromkeys(("twenty", "zwanzig", "vingt", "veinte", "venti", "vinte"), 20),
     **dict.fromkeys(("thirty", "dreißig", "dreissig", "trente", "treinta", "trenta", "trinta"), 30),
     **dict.fromkeys(("forty-five", "fünfundvierzig", "quarante-cinq", "quarantacinque"), 45),

@@ -66,6 +66,8 @@ def when_in(text: str, now: datetime, locale: str = "") -> When | None:
     """
     plain = re.sub(r"(\d{4}-\d{2}-\d{2})T(?=\d)", r"\1 ", text[:LONGEST].replace("’", "'"))
     reading = _Reading(day_words.BARE_HOUR.sub(r"\g<day> at \g<h>", plain), now, locale)
+    if day_words.SEVERAL.search(reading.text):
+        return None
     every = _recurrence(reading)
     span = None if every else _span(reading)
     clock = _clock(reading)
@@ -133,6 +135,7 @@ def _clock(reading: _Reading) -> time | int | None:
         if found and (made := words.clock_of(found, shift)) is not None:
             reading.take(pattern)
             return _with_fraction(reading, made)
+        reading.unread |= found is not None and pattern is words.TIME and ":" in found[0]  # 25:00
     return shift.usual if shift else None
 
 
@@ -249,11 +252,12 @@ def _rule(reading: _Reading) -> str:
     if found := reading.take(day_words.EVERY_PART):
         reading.part = words.each_part_of(found["part"])
         return "day"
+    if found := reading.take(day_words.ORDINAL_DAY) or reading.take(day_words.ORDINAL_AFTER):
+        return f"FREQ=MONTHLY;BYDAY={day_words.ordinal_of(found['which'])}{day_words.weekday_of(found['weekday'])}"
     for pattern, rule in day_words.RULES:
         if reading.take(pattern):
+            reading.unread |= rule == "month" and day_words.WEEKDAY.search(reading.text) is not None  # which of them?
             return rule
-    if found := reading.take(day_words.ORDINAL_DAY):
-        return f"FREQ=MONTHLY;BYDAY={day_words.ordinal_of(found['which'])}{day_words.weekday_of(found['weekday'])}"
     if found := reading.take(day_words.EVERY_OTHER):
         return f"FREQ=WEEKLY;INTERVAL=2;BYDAY={day_words.weekday_of(found['weekday'])}"
     return _every_n(reading) or _weekdays(reading)

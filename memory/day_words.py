@@ -123,7 +123,7 @@ RULES: Final = tuple(
             "day",
         ),
         (rf"weekly|wöchentlich|(?:{_EVERY}) (?:week|woche|semaines?|semanas?|settiman[ae])", "week"),
-        (rf"monthly|monatlich|(?:{_EVERY}) (?:month|monat|mois|meses|mes|mes[ei]|mês)(?! (?:on|am))", "month"),
+        (rf"monthly|monatlich|(?:{_EVERY}) (?:month|monat|mois|meses|mes|mes[ei]|mês)", "month"),
         (rf"yearly|annually|jährlich|(?:{_EVERY}) (?:year|jahr|ans|années?|años?|ann[oi]|anos?)", "year"),
     )
 )
@@ -134,11 +134,13 @@ _ORDINALS: Final = (
     ("4", r"fourth|4th|vierten?|quatrième|cuarto|quarto|quarta"),
     ("-1", r"last|letzten?|dernier|último|ultimo|ultima|última"),
 )
+_ORDINAL: Final = (
+    r"(?:on |every |each |the |an jedem |am |jeden |jeweils |le |chaque |tous |les |el |cada |l'|il |ogni |na |no |toda |todos |os |o |a )*"
+    rf"(?P<which>{'|'.join(names for _, names in _ORDINALS)}) (?P<weekday>{_NAMES})"
+)
 ORDINAL_DAY: Final = pattern(
-    rf"(?:on the |every |the |an jedem |am |jeden |le |chaque |el |cada |l'|ogni |na |no "
-    rf"|toda )*(?P<which>{'|'.join(names for _, names in _ORDINALS)}) "
-    rf"(?P<weekday>{_NAMES}) (?:of (?:the|every|each) month|(?:im|des|jedes) monats?|du mois|(?:de |del )(?:cada )?mes|del mese"
-    rf"|di ogni mese|do mês|de cada mês)"
+    rf"{_ORDINAL} (?:(?:of |in )?(?:the|every|each) month|(?:im|des|jedes|jeden|eines jeden) monats?|(?:du|de chaque|chaque) mois"
+    r"|(?:de |del )?(?:cada |todos los )?mes(?:es)?|del mese|(?:di |del )?ogni mese|(?:do|de cada|cada|de todo) mês)"
 )
 EVERY_DAY_OF_WEEK: Final = pattern(
     rf"(?:{_EVERY}|on) (?:(?:{_NAMES})(?:(?:,| and| und| et| y| e)? (?:{_NAMES}))+)|(?:{_EVERY}|los|les|às|nas) (?:{_NAMES})"
@@ -150,6 +152,19 @@ _EACH_MONTH: Final = (
     r"(?:of )?(?:every|each) month|(?:eines )?jeden monats?|im monat|(?:de )?chaque mois|(?:de )?cada mes|(?:di )?ogni mese|(?:de )?cada mês"
     r"|(?:de )?todos os meses|(?:de )?todos los meses|monthly|monatlich"
 )
+_CLOCK = r"\d{1,2}(?::\d{2}|\s*(?:am|pm|uhr|h|heures|horas))"
+_FOR_WHAT = "to|that|for|zu|an|de|di|da|a|para|per|pour"
+_AT = r"(?:at|um|à|a las|alle|às)"
+SEVERAL: Final = pattern(
+    rf"(?:{'|'.join(names for _, names in _ORDINALS)}),? (?:and|or|und|oder|et|ou|y|o|e|to)(?: the| le| el| il)? "
+    rf"(?:{'|'.join(names for _, names in _ORDINALS)})"
+    rf"|(?:{_AT} \d{{1,2}}|{_CLOCK}),? (?:and|or|und|oder|et|ou|y|o|e)(?: {_AT})? (?:{_CLOCK}|\d{{1,2}}(?=\s*$|[.,;!?]| (?:{_EVERY}|{_FOR_WHAT})))"
+    rf"|(?:except|but not|außer|ausser|ausgenommen|sauf|excepto|salvo|eccetto|tranne|exceto)(?: on| am| an| le| el| los| il| la| aos?| à)? "
+    rf"(?:{_NAMES}|{_PLURALS})"
+)
+"""Several times in one, and days that are left out, of which no rule is made."""
+ORDINAL_AFTER: Final = pattern(rf"(?:{_EACH_MONTH}),? {_ORDINAL}")
+"""`every month on the last Friday`."""
 MONTHLY_ON: Final = pattern(
     rf"(?:monthly|every month|each month|monatlich) (?:on |am )?(?:the )?(?P<n>\d{{1,2}})(?:st|nd|rd|th|\.)"
     r"|(?:on the |every |each |the |am |jeden |le |el |día |dia |il |giorno |no |todo |cada |ogni )*"

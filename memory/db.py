@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from psycopg import AsyncConnection, AsyncCursor, OperationalError, Rollback
+from psycopg import AsyncConnection, AsyncCursor, Error, OperationalError, Rollback
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool
 
@@ -110,6 +110,20 @@ class Database:
     async def __aexit__(self, *_: object) -> None:
         await self.pool.close()
 
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[Connection]:
+        """A connection of the pool, which takes none back on which a statement failed.
+
+        Of statements behind the one that failed in a pipeline psycopg believes that the server has prepared them, and calls them by name
+        from then on: each of them would fail on that connection for ever, with an error that is not one of a database that is away.
+        """
+        async with self.pool.connection() as connection:
+            try:
+                yield connection
+            except Error:
+                await connection.close()
+                raise
+
     async def read_clock(self) -> None:
         """See what time it is there."""
         asked = time.monotonic()
@@ -128,19 +142,19 @@ class Database:
     @asynccontextmanager
     async def bare(self) -> AsyncIterator[Connection]:
         """A transaction without an agent: only the functions that look across agents are of use in it."""
-        async with self.pool.connection() as connection, connection.transaction():
+        async with self._lent() as connection, connection.transaction():
             yield connection
 
     async def once(self, statement: str, parameters: tuple[Any, ...] = ()) -> list[DictRow]:
         """The rows of one statement that looks across agents, in a transaction and a round trip of its own."""
-        async with self.pool.connection() as connection:
+        async with self._lent() as connection:
             return await (await connection.execute(statement, parameters)).fetchall()
 
     async def as_agent(
         self, agent_id: int, place_id: int | None, statement: str, parameters: tuple[Any, ...] = (), *, everything: bool = False
     ) -> list[DictRow]:
         """The rows that one statement gives as an agent at a place, in a transaction and a round trip of its own."""
-        async with self.pool.connection() as connection:
+        async with self._lent() as connection:
             try:
                 async with connection.pipeline():
                     await connection.execute("BEGIN")
@@ -160,7 +174,7 @@ class Database:
         As `connection.transaction()` (Rollback rolls back and is swallowed), which would keep the whole of it in pipeline mode, where
         a statement's count and errors come late.
         """
-        async with self.pool.connection() as connection:
+        async with self._lent() as connection:
             try:
                 async with connection.pipeline():
                     await connection.execute("BEGIN")

@@ -30,6 +30,8 @@ GATHER = 0.2
 """Seconds that a wake-up waits for more: what one turn stores is embedded together, and a busy bot looks five times a second at most."""
 BACKOFF = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
 """Seconds of rest after the first, second, … failure in a row."""
+IN_A_ROW = 4
+"""Batches of one agent before the others have their turn: a long document keeps nobody's messages waiting."""
 AGENTS = 50
 """Agents taken from the list at once."""
 
@@ -37,7 +39,7 @@ _TEXTS = """
 SELECT u.message_id, u.passage_id, m.content, m.author_name
 FROM unembedded u JOIN messages m ON m.id = u.message_id
 UNION ALL
-SELECT u.message_id, u.passage_id, p.content, p.author_name
+SELECT u.message_id, u.passage_id, p.content, coalesce(nullif(p.heading, ''), p.author_name)
 FROM unembedded u JOIN passages p ON p.id = u.passage_id
 LIMIT %s"""
 
@@ -126,24 +128,29 @@ class EmbeddingFiller:
                 await self._idle()
 
     async def fill(self) -> int:
-        """One pass over the agents that wait. Returns how many rows were dealt with. Raises EmbeddingError
+        """Rounds over the agents that wait until nothing is left. Returns how many rows were dealt with. Raises EmbeddingError
         and psycopg.OperationalError.
         """
-        async with self._db.bare() as connection:
-            cursor = await connection.execute("SELECT * FROM unembedded_agents(%s) AS agent", (AGENTS,))
-            agents = [int(row["agent"]) for row in await cursor.fetchall()]
-        return sum([await self._fill_agent(agent) for agent in agents])
+        dealt_with, more = 0, True
+        while more:
+            agents = [int(row["agent"]) for row in await self._db.once("SELECT * FROM unembedded_agents(%s) AS agent", (AGENTS,))]
+            rounds = [await self._fill_agent(agent) for agent in agents]
+            dealt_with += sum(stored for stored, _ in rounds)
+            more = any(left for _, left in rounds)
+        return dealt_with
 
-    async def _fill_agent(self, agent: int) -> int:
+    async def _fill_agent(self, agent: int) -> tuple[int, bool]:
+        """Some batches of one agent. Returns how many rows were dealt with, and whether more wait that can be."""
         dealt_with = 0
-        while True:
+        for _ in range(IN_A_ROW):
             rows = await self._db.as_agent(agent, None, _TEXTS, (self._batch,), everything=True)
             if not rows:
-                return dealt_with
+                return dealt_with, False
             stored = await self._store(agent, rows, await self._vectors([spoken(row) for row in rows]))
             dealt_with += stored
             if not stored or stored == len(rows) < self._batch:  # rows that cannot be stored now must not keep this loop spinning
-                return dealt_with
+                return dealt_with, False
+        return dealt_with, True
 
     async def _vectors(self, texts: list[str]) -> list[Vector]:
         """A vector a text, an empty one for a text that the embedder will never take."""

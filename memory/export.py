@@ -35,6 +35,8 @@ EXPORTED: Mapping[str, tuple[str, ...]] = {
         "visibility",
         "shareable",
         "document_id",
+        "page",
+        "heading",
         "author_name",
         "author_id",
         "content",
@@ -42,7 +44,7 @@ EXPORTED: Mapping[str, tuple[str, ...]] = {
         "turn_id",
         "created_at",
     ),
-    "documents": ("id", "place_id", "visibility", "shareable", "name", "media_type", "sha256", "size", "created_at"),
+    "documents": ("id", "place_id", "visibility", "shareable", "name", "media_type", "sha256", "size", "pages", "created_at"),
     "messages": (
         "id",
         "conversation_id",

@@ -69,8 +69,8 @@ async def derived(connection: Connection, gone: Gone, *, words: Sequence[str] | 
     """Adds everything that goes with what was named. `words`: texts whose words are followed instead of the rows' own."""
     [row] = await _rows(
         connection,
-        "SELECT * FROM forget_reach(current_agent(), %s, %s, %s, %s, %s)",
-        (*_lists(gone), None if words is None else list(words)),
+        "SELECT * FROM forget_reach(current_agent(), %s, %s, %s, %s, %s, %s)",
+        (*_lists(gone), None if words is None else list(words), list(gone.documents)),
     )
     for column in ("messages", "entries", "passages", "timers", "turns", "made_in", "rare"):
         getattr(gone, column).update(row[column])
@@ -144,9 +144,9 @@ async def stop_waiting(
 async def of_period(connection: Connection, start: datetime, end: datetime, places: list[int]) -> Gone:
     """Everything that was said, stored or set in a time (`start` <= time < `end`) in some places."""
     gone = Gone()
-    for table, found, at in _TABLES:
+    for table, found, at, apart in _TABLES:
         column = getattr(gone, found)
-        statement = f"SELECT id FROM {table} WHERE {at} >= %s AND {at} < %s AND place_id = ANY(%s)"  # noqa: S608 - names of ours
+        statement = f"SELECT id FROM {table} WHERE {at} >= %s AND {at} < %s AND place_id = ANY(%s){apart}"  # noqa: S608 - names of ours
         column |= {row["id"] for row in await _rows(connection, statement, (start, end, places))}
     return gone
 
@@ -154,8 +154,8 @@ async def of_period(connection: Connection, start: datetime, end: datetime, plac
 async def of_places(connection: Connection, places: list[int]) -> Gone:
     """Everything that came from some places, with their summaries and turns."""
     gone = Gone()
-    for table, found, _ in _TABLES:
-        rows = await _rows(connection, f"SELECT id FROM {table} WHERE place_id = ANY(%s)", (places,))  # noqa: S608 - names of ours
+    for table, found, _, apart in _TABLES:
+        rows = await _rows(connection, f"SELECT id FROM {table} WHERE place_id = ANY(%s){apart}", (places,))  # noqa: S608 - names of ours
         getattr(gone, found).update(row["id"] for row in rows)
     rows = await _rows(connection, "SELECT id FROM conversations WHERE place_id = ANY(%s)", (places,))
     gone.conversations = {row["id"] for row in rows}
@@ -166,11 +166,11 @@ async def of_places(connection: Connection, places: list[int]) -> Gone:
 
 
 _TABLES = (
-    ("messages", "messages", "created_at"),
-    ("working_context", "entries", "updated_at"),
-    ("passages", "passages", "created_at"),
-    ("timers", "timers", "created_at"),
-    ("documents", "documents", "created_at"),
+    ("messages", "messages", "created_at", ""),
+    ("working_context", "entries", "updated_at", ""),
+    ("passages", "passages", "created_at", " AND document_id IS NULL"),
+    ("timers", "timers", "created_at", ""),
+    ("documents", "documents", "created_at", ""),
 )
 
 

@@ -52,6 +52,7 @@ _KINDS = {
     "passage": "passages",
     "message": "messages",
     "timer": "timers",
+    "document": "documents",
     "summary": "conversations",
     "conversation": "conversations",
 }

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from memory.db import Connection
 
 Actor = Literal["agent", "person", "admin", "operator", "system"]
-Target = Literal["working_context", "passage", "message", "summary", "conversation", "timer", "everything"]
+Target = Literal["working_context", "passage", "message", "summary", "conversation", "timer", "document", "everything"]
 
 
 async def record(

@@ -86,6 +86,12 @@ def _happened(event: QueuedEvent) -> str:
         late = f", {span(payload['late'])} late because the bot was away, say so" if payload.get("late") else ""
         what = payload.get("worth") or payload.get("purpose", "")
         return f"Timer is due ({payload.get('timer', 'reminder')}{again}{late}): {what}"
+    if event.kind == "upload":
+        # The first line stays in the queue; the headings, which are data, have served when the exchange is over.
+        named = " ".join(str(payload.get("name", "a document")).split())
+        pages = f"{payload.get('pages', 1)} page{'s' * (payload.get('pages', 1) != 1)}"
+        told = f"Upload finished: {named} ({pages}), now in archival storage. Say in one line what you can be asked about it."
+        return "\n".join([told, *(f"Heading: {each}" for each in payload.get("headings", ()))])
     if payload.get("worth"):
         return f"{_EVENTS.get(event.kind, event.kind)} {payload['worth']}"
     return _EVENTS.get(event.kind, f"Event: {event.kind}.")

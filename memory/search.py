@@ -85,6 +85,10 @@ class Hit:
     platform: str
     workspace: str
     score: float
+    document: str = ""
+    page: int = 0
+    heading: str = ""
+    """Of a document: its name, the page (from 1) and the headings above the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,4 +225,7 @@ def _hit(row: Mapping[str, Any]) -> Hit:
         platform=row["platform"],
         workspace=row["workspace"],
         score=row["score"],
+        document=row.get("document") or "",
+        page=row.get("page") or 0,
+        heading=row.get("heading") or "",
     )

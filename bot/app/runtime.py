@@ -17,7 +17,7 @@ from adapters.base import Adapter, Answer, Changed, Incoming, Person, PlaceOf, S
 from adapters.catalogue import in_every_language, say
 from bot import commands
 from bot.app import platforms, trials
-from bot.app.agents import agent_settings, prompts_of
+from bot.app.agents import PATIENCE, agent_settings, prompts_of
 from bot.app.services import Services
 from bot.app.speaking_wiring import initiative_for, listening_for
 from bot.commands.context import Parts
@@ -60,6 +60,7 @@ def engine_settings(chosen: EngineSection, *, inside: bool = False) -> EngineSet
     settings = EngineSettings(
         burst=chosen.debounce,
         burst_cap=chosen.debounce_cap,
+        patience=PATIENCE.total_seconds(),
         max_attempts=chosen.attempts,
         give_up=chosen.give_up_hours * 3600,
         concurrency=chosen.concurrency,
@@ -150,7 +151,8 @@ class Runtime:
                     outbound=self._outbound,
                 )
                 workers.append(group.create_task(worker.run(), name="worker"))
-                background.append(group.create_task(self._filler.run(), name="embeddings"))
+                filling = forever("embeddings", self._filler.run, every=60.0)
+                background.append(group.create_task(filling, name="embeddings"))
             if "scheduler" in only:
                 initiative = self._initiative
                 ticker = Ticker(

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 
 from bot import embedded, rehearsal
 from bot.app.data_folder import erasure_key, make_folder
-from bot.config.findings import Finding, StartError
+from bot.config.findings import Away, Finding, StartError
 from bot.config.loading import Loaded
 from bot.embedded.lease import living
 from bot.embedded.provision import reason
@@ -198,7 +198,7 @@ async def opened(
                 finally:
                     await cache.close()
         except PoolTimeout as error:
-            raise StartError(
+            raise Away(
                 "database.url: gives no connection within 10 s. Raise its connection limit, or lower database.pool."
             ) from error
 
@@ -207,7 +207,7 @@ def refuse(findings: Sequence[Finding]) -> None:
     """Raise StartError for the first finding that the bot cannot run with."""
     for finding in findings:
         if not finding.well and finding.fatal:
-            raise StartError(f"{finding.what}. {finding.remedy}")
+            raise (Away if finding.passing else StartError)(f"{finding.what}. {finding.remedy}")
 
 
 async def _reach_redis(cache: Cache, at: Addresses) -> None:
@@ -215,7 +215,7 @@ async def _reach_redis(cache: Cache, at: Addresses) -> None:
         await cache.ping()
     except (RedisError, OSError) as error:
         where = "the Redis inside" if at.redis_inside else "redis.url"
-        raise StartError(f"{where}: cannot be reached ({type(error).__name__}). Start it, or correct redis.url.") from error
+        raise Away(f"{where}: cannot be reached ({type(error).__name__}). Start it, or correct redis.url.") from error
 
 
 @asynccontextmanager

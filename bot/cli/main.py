@@ -20,7 +20,7 @@ import typer
 from bot import logs
 from bot.cli import data, people, platforms, proving
 from bot.cli.bench import NAMES
-from bot.cli.shared import Options, note, settings
+from bot.cli.shared import Options, loading, note, settings
 from bot.config.findings import StartError
 from bot.config.loading import ConfigError, Loaded
 from bot.embedded import EmbeddedError
@@ -87,7 +87,7 @@ def _log_to_file(loaded: Loaded) -> None:
 @app.command(epilog="Example: bot chat   or   echo 'My name is Ada.' | bot chat")
 def chat(context: typer.Context) -> None:
     """Talk to the bot in the terminal (or through a pipe: a line is a message, /quit leaves)."""
-    from bot.app.modes import chat as run_chat
+    from bot.app.chatting import chat as run_chat
 
     loaded = settings(context)
     _go(run_chat(loaded, progress=note, log=_log_to_file))
@@ -101,8 +101,9 @@ def run(
     ] = None,
 ) -> None:
     """Run the bot as a server process until it is told to stop (SIGTERM)."""
-    from bot.app.modes import serve
-    from bot.app.runtime import PARTS
+    with loading():
+        from bot.app.modes import serve
+        from bot.app.runtime import PARTS
 
     loaded = settings(context)
     parts = frozenset(only or PARTS)

@@ -9,6 +9,7 @@
     changing      /memory correct, share, unshare and undo
     pausing       /memory pause and resume
     exporting     /memory export
+    documents     /documents
     reminders     /reminders
     settings      /settings
     linking       /link and /unlink
@@ -30,6 +31,7 @@ from bot.commands import (
     admin,
     changing,
     conversation,
+    documents,
     exporting,
     forgetting,
     linking,
@@ -98,6 +100,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("/reminders done", "/reminders done t3", "reminders", reminders.done),
     Command("/reminders stop", "/reminders stop t3", "reminders", reminders.stop),
     Command("/reminders cancel", "/reminders cancel t3", "reminders", reminders.cancel),
+    Command("/documents", "/documents", "view", documents.listed),
+    Command("/documents add", "/documents add handbook.pdf", "change", documents.add),
+    Command("/documents read", "/documents read handbook.pdf 12", "view", documents.read),
+    Command("/documents share", "/documents share handbook.pdf", "change", documents.share),
+    Command("/documents unshare", "/documents unshare handbook.pdf", "change", documents.unshare),
+    Command("/documents remove", "/documents remove handbook.pdf", "forget", documents.remove),
     Command("/stop", "/stop", "stop", conversation.stop),
     Command("/retry", "/retry", "retry", conversation.retry),
     Command("/fresh", "/fresh", "fresh", conversation.fresh),
@@ -118,7 +126,13 @@ COMMANDS: tuple[Command, ...] = (
 QUIT = "/quit"
 """The terminal's own command; its adapter handles it."""
 SHORT = {"/memory": "/memory view"}
-GROUPS = (("help.memory", "/memory"), ("help.reminders", "/reminders"), ("help.conversation", ""), ("help.oversight", "/admin"))
+GROUPS = (
+    ("help.memory", "/memory"),
+    ("help.documents", "/documents"),
+    ("help.reminders", "/reminders"),
+    ("help.conversation", ""),
+    ("help.oversight", "/admin"),
+)
 
 
 def help_text(platform: str, locale: str | None = None, *, admins: bool = True, about: str = "") -> str:

@@ -1,13 +1,14 @@
 """What a command is run with: the bot's parts, and who asks where."""
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, tzinfo
 from pathlib import Path
 
 from psycopg.errors import ForeignKeyViolation
+from redis.exceptions import RedisError
 
 from adapters.base import Button, Incoming, Person, PlaceKind, PlaceOf
 from adapters.catalogue import date_and_time, say
@@ -243,3 +244,13 @@ async def _locale(db: Database, agent: int, told: str) -> str:
         if told and told != kept:
             await connection.execute("UPDATE agents SET locale = %s, version = version + 1", (told,))
     return told or kept
+
+
+async def uncached(asking: Asking, agents: Sequence[int]) -> str:
+    """Before the commit as well as after it: a process that is killed in between leaves nothing in Redis that anybody could use."""
+    try:
+        for agent in agents:
+            await asking.parts.cache.forget(agent)
+    except (RedisError, OSError):
+        return asking.say("erasing.redis_away")
+    return ""

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
-from redis.exceptions import RedisError
-
 from adapters.base import LONGEST_LINE, Answer, Button
 from bot.commands import erasing, quoted
 from bot.commands.access import Verdict
 from bot.commands.changing import lock, writable
-from bot.commands.context import Asking, CommandRefused
+from bot.commands.context import Asking, CommandRefused, uncached
 from bot.commands.memory import not_there, row_of
 from bot.keeping import to_forget
 from bot.keeping.to_forget import mark_of
@@ -81,7 +79,7 @@ async def _numbers(asking: Asking, named: Sequence[Thing]) -> Answer:
     first = named[0]
     stays = len(named) == 1 and first.letter in "wa" and bool(gone.made_in)
     origin = asking.say("forget.origin", words=brief(str(rows[first]["content"]), 30)) if stays else ""
-    return _told(asking, [told, _elsewhere(asking, others), await _uncached(asking, [agent, *others]), origin], also)
+    return _told(asking, [told, _elsewhere(asking, others), await uncached(asking, [agent, *others]), origin], also)
 
 
 async def _erase(
@@ -101,7 +99,7 @@ async def _erase(
             target_id=each.number,
         )
     await connection.execute("UPDATE agents SET version = version + 1")
-    await _uncached(asking, [agent, *others])
+    await uncached(asking, [agent, *others])
     return others, await _seen_here(asking, connection, agent, verdict, gone.maybe)
 
 
@@ -160,7 +158,7 @@ async def _search(asking: Asking, words: Sequence[str], mark: str) -> Answer:
         if {each[0] for each in found} - {each[0] for each in shown} - set(gone.things()):
             return to_forget.listing(found, words, zone, asking.locale, mark=mark)
         others, also = await _erase(asking, connection, agent, verdict, gone, named, spot)
-    told = _account(asking, named, gone), _elsewhere(asking, others), await _uncached(asking, [agent, *others])
+    told = _account(asking, named, gone), _elsewhere(asking, others), await uncached(asking, [agent, *others])
     return _told(asking, told, also)
 
 
@@ -259,7 +257,7 @@ async def _many(
     await connection.execute("UPDATE agents SET version = version + 1")
     also = await _seen_here(asking, connection, agent, verdict, gone.maybe)
     told = [asking.say("forget.done", what=shown, counts=counts), asking.say("forget.taken_back", n=waited) if waited else ""]
-    return _told(asking, [*told, _elsewhere(asking, others), await _uncached(asking, [agent, *others])], also)
+    return _told(asking, [*told, _elsewhere(asking, others), await uncached(asking, [agent, *others])], also)
 
 
 async def _totals(asking: Asking, connection: Connection, gone: Gone) -> str:
@@ -273,16 +271,6 @@ async def _spot(asking: Asking, connection: Connection) -> int:
     """The place under which the act is logged: here, or (an admin's act) one of the workspace."""
     places = await writable(connection)
     return asking.place if asking.place is not None and asking.place in places else places[0]
-
-
-async def _uncached(asking: Asking, agents: Sequence[int]) -> str:
-    """Before the commit as well as after it: a process that is killed in between leaves nothing in Redis that anybody could use."""
-    try:
-        for agent in agents:
-            await asking.parts.cache.forget(agent)
-    except (RedisError, OSError):
-        return asking.say("erasing.redis_away")
-    return ""
 
 
 async def forget_workspace(asking: Asking, *, sure: bool) -> Answer:

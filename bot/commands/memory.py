@@ -150,7 +150,7 @@ async def search(asking: Asking) -> Answer:
         return Answer(asking.say(NOBODY))
     zone = await asking.zone()
     vector = await asking.parts.vector(words)
-    query = Query(words, page=page, page_size=PAGE)
+    query = Query(words, page=page, page_size=PAGE, asked_at=asking.parts.now().astimezone(zone))
     async with asking.open(verdict) as connection:
         stored = await archival_storage.search(connection, query, vector=vector)
         said = await search_messages(connection, query, vector=vector)
@@ -249,7 +249,7 @@ async def _passages(asking: Asking, connection: Connection, zone: tzinfo, accoun
         connection,
         f"""SELECT x.id, x.content, x.tags, x.created_at AS at, p.kind AS place_kind, p.name AS place_name,
               {_SOURCES.format("passage_id")}
-            FROM passages x JOIN places p ON p.id = x.place_id WHERE {IN_ACCOUNT} ORDER BY x.id DESC LIMIT %(shown)s""",  # noqa: S608
+            FROM passages x JOIN places p ON p.id = x.place_id WHERE x.document_id IS NULL AND {IN_ACCOUNT} ORDER BY x.id DESC LIMIT %(shown)s""",  # noqa: S608
         {**account.named(), "shown": SHOWN},
     )
     if not rows:
@@ -316,7 +316,7 @@ async def _totals(asking: Asking, connection: Connection, zone: tzinfo) -> str:
             connection,
             """SELECT (SELECT count(*) FROM messages WHERE searchable) AS messages,
                  (SELECT min(created_at) FROM messages) AS since,
-                 (SELECT count(*) FROM passages) AS passages, (SELECT count(*) FROM documents) AS documents""",
+                 (SELECT count(*) FROM passages WHERE document_id IS NULL) AS passages, (SELECT count(*) FROM documents) AS documents""",
         )
     )[0]
     kept = [asking.counted("note", row["passages"]), *asking.counts({"document": row["documents"]})]

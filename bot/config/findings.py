@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 class Finding:
     """`what` names the thing and how it is; `remedy` says what to do, empty when all is well. `fatal`: the bot cannot run so.
 
-    `fixes`: the settings that mend it, by `section.key`, where settings do.
+    `fixes`: the settings that mend it, by `section.key`, where settings do. `passing`: it may be well again by itself.
     """
 
     well: bool
@@ -16,10 +16,15 @@ class Finding:
     remedy: str = ""
     fatal: bool = True
     fixes: Mapping[str, object] = field(default_factory=dict)
+    passing: bool = False
 
 
 class StartError(Exception):
     """The bot cannot start; the text is one line that names the key and what to do. Exit code 2."""
+
+
+class Away(StartError):
+    """The bot cannot start now: the database or Redis does not answer, which may pass."""
 
 
 def right(what: str) -> Finding:
@@ -27,6 +32,8 @@ def right(what: str) -> Finding:
     return Finding(True, what)
 
 
-def wrong(what: str, remedy: str, *, fatal: bool = True, fixes: Mapping[str, object] | None = None) -> Finding:
+def wrong(
+    what: str, remedy: str, *, fatal: bool = True, fixes: Mapping[str, object] | None = None, passing: bool = False
+) -> Finding:
     """Something is not."""
-    return Finding(False, what, remedy, fatal, fixes or {})
+    return Finding(False, what, remedy, fatal, fixes or {}, passing)

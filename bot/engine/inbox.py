@@ -81,6 +81,16 @@ async def accept_timed(
     return event_id
 
 
+async def accept_upload(
+    connection: Connection, *, agent: int, place: int, document: int, payload: Mapping[str, Any], now: datetime
+) -> None:
+    """Tell an agent of a document that was read, inside the transaction that stores it."""
+    await connection.execute(
+        "SELECT accept_event(%s, %s, 'upload', 'person', 'upload', %s, %s, 0, %s)",
+        (agent, place, str(document), Jsonb(clean_json(dict(payload))), now),
+    )
+
+
 async def _quotable(db: Database, incoming: Incoming, key: bytes | None) -> tuple[Incoming, dict[str, str]]:
     """The event without words that are quoted nowhere, although their platform still shows them; and to whom the bot said its own, by origin.
 

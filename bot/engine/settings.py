@@ -17,6 +17,9 @@ class EngineSettings:
     coalesce: int = 10
     """The most events of one turn: enough for a burst, few enough to be answered and to fit the context together."""
 
+    patience: float
+    """How long people wait before they hear that it takes longer."""
+
     # Failure
     max_attempts: int
     """Claims without a clean exit after which a turn is poison."""
@@ -49,6 +52,7 @@ class EngineSettings:
     steady_after: float = 5.0
     """How long somebody has to have been connected before others count as gone: a crash of the server takes everybody's connection."""
     sweep_every: float = 30.0
+    tell_every: float = 5.0
     clean_every: float = 86_400.0
     keep_jobs_hours: int = 168
 

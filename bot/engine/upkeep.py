@@ -2,6 +2,7 @@
 
 reaper    what dead processes were doing is free again: jobs (Procrastinate only lists them) and replies that they were sending
 sweeper   agents whose flag is up without a job (a job that ended for good) are woken
+teller    people whose turn does not begin hear that it takes longer, though no worker has a hand free
 cleaner   finished jobs go after some days
 """
 
@@ -10,8 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from psycopg.types.json import Jsonb
+
+from adapters.catalogue import in_every_language
 from bot.engine.listen import living
 from bot.engine.loops import forever
 from bot.engine.queue import Queue
@@ -23,10 +27,12 @@ log = logging.getLogger(__name__)
 # Advisory locks of the passes that one process at a time does.
 _SWEEP, _CLEAN = 7_202_612, 7_202_613
 _SWEEP_LIMIT = 1000
+_TELL_LIMIT = 200
+_WAITING = Jsonb(in_every_language("turn.waiting"))
 
 
 class Upkeep:
-    """The three loops. `run` goes on until it is cancelled; the passes can be called by themselves."""
+    """The four loops. `run` goes on until it is cancelled; the passes can be called by themselves."""
 
     def __init__(
         self,
@@ -41,11 +47,12 @@ class Upkeep:
         self._seen: frozenset[int] | None = None
 
     async def run(self) -> None:
-        """Reap, sweep and clean until cancelled."""
+        """Reap, sweep, tell and clean until cancelled."""
         settings = self._settings
         async with asyncio.TaskGroup() as group:
             group.create_task(forever("reaper", self._reap, every=settings.reap_every))
             group.create_task(forever("sweeper", self._sweep, every=settings.sweep_every))
+            group.create_task(forever("teller", self._tell, every=settings.tell_every))
             group.create_task(forever("cleaner", self.clean, every=settings.clean_every))
 
     async def reap(self, *, at_once: bool = False) -> int:
@@ -87,6 +94,16 @@ class Upkeep:
             log.warning("woke %d agents whose job was lost", len(agents))
         return len(agents)
 
+    async def tell(self) -> int:
+        """Tell those who have waited for as long as people have patience, and whose turn has not begun; returns how many."""
+        now = self._now()
+        before = now - timedelta(seconds=self._settings.patience)
+        async with self._db.bare() as connection:
+            told = await value(connection, "SELECT tell_waiting(%s, %s, %s, %s)", (before, now, _TELL_LIMIT, _WAITING))
+        if told:
+            log.warning("told %d people that it takes longer: their turns do not begin", told)
+        return int(told)
+
     async def clean(self) -> None:
         """Delete jobs that ended long ago, with their history, and the hashes of erased events whose week is over."""
         async with self._db.bare() as connection:
@@ -101,3 +118,6 @@ class Upkeep:
 
     async def _sweep(self) -> None:
         await self.sweep()
+
+    async def _tell(self) -> None:
+        await self.tell()

@@ -29,6 +29,13 @@ ALL: tuple[Function, ...] = (
         small=("query", "page"),
         brief="Search stored documents.",
     ),
+    describe(
+        archival_storage.archival_storage_read,
+        kind="search",
+        need="documents",
+        small=("page",),
+        brief="Read a page of a document; cite its source.",
+    ),
     describe(timers.cancel_timer, kind="write", need="timers"),
     describe(timers.list_timers, kind="search", need="timers"),
     describe(

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from bot.functions import requests, storing
 from bot.functions.context import CallContext, Refused
-from bot.functions.results import query_of, show
-from memory import archival_storage
+from bot.functions.results import query_of, show, show_page
+from memory import archival_storage, documents
 from memory.archival_storage import clean_tags
 
 PASSAGE_LIMIT = 8000
@@ -47,3 +47,17 @@ async def archival_storage_search(
     context.seen += [hit.visibility for hit in found.hits]
     await context.fetched("passage_id", [hit.id for hit in found.hits])
     return show(found, context.state.tz)
+
+
+async def archival_storage_read(context: CallContext, document: str, page: Annotated[int, Field(ge=1)] = 1) -> str:
+    """Read a page of a document. Cite documents as results name their source."""
+    found = await documents.usable(context.connection, documents.named(document))
+    if not found:
+        names = ", ".join(each.name for each in (await documents.usable(context.connection))[:20])
+        raise Refused(f"There is no document of that name here. There are: {names or 'none'}.")
+    parts = await documents.page(context.connection, found[0].id, page)
+    if not parts:
+        raise Refused(f"{found[0].name} has no text on page {page}; it has {found[0].pages} pages.")
+    context.seen += [part.visibility for part in parts]
+    await context.fetched("passage_id", [part.id for part in parts])
+    return show_page(found[0], parts)

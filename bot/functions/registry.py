@@ -19,9 +19,9 @@ from bot.model.calls import FunctionSchema
 _LEFT_OUT = frozenset({"title", "default", "additionalProperties"})
 """Only where they are keywords; an argument may be called so too, and is an object then."""
 Kind = Literal["reply", "search", "write"]
-Need = Literal["always", "leave", "zone", "entries", "archive", "timers", "request", "unaddressed", "forgetting"]
+Need = Literal["always", "leave", "zone", "entries", "archive", "documents", "timers", "request", "unaddressed", "forgetting"]
 """What must be so for a function to be of use: the bot may ask for leave to write first; the time zone can be set here; there are entries,
-texts in archival storage, timers, a request that waits for a yes; nobody addressed the bot."""
+texts in archival storage, documents, timers, a request that waits for a yes; nobody addressed the bot."""
 
 
 @dataclass(frozen=True, slots=True)

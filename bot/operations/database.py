@@ -21,6 +21,13 @@ OLDEST = 16
 OLDEST_VECTOR = (0, 8)
 """pgvector since which a filtered search goes on until it has found enough (iterative scan)."""
 PATIENCE = 10
+# A server that answers may only lack the role or the database, which no waiting mends.
+_UNREADY = re.compile(r"does not exist|authentication failed|no password supplied")
+_START_IT = "Start it, or correct database.url (KEEPSAKE__DATABASE__URL)."
+_MAKE_READY = (
+    "Correct database.url (KEEPSAKE__DATABASE__URL); on a server that was never prepared, run `bot migrate --admin-url-env NAME`, "
+    "with an administrator's address in the variable NAME."
+)
 
 _ROLE = """
 SELECT current_user AS name, rolsuper, rolbypassrls, rolcreaterole,
@@ -40,8 +47,9 @@ async def inspect(url: str, *, inside: bool) -> list[Finding]:
     try:
         connection = await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=PATIENCE, row_factory=dict_row)
     except psycopg.Error as error:
-        remedy = "Look at its log in the data folder." if inside else _way_in(str(error))
-        return [wrong(f"{where}: cannot be reached ({without_password(reason(error), url)})", remedy)]
+        unready = _UNREADY.search(str(error)) is not None
+        remedy = "Look at its log in the data folder." if inside else _MAKE_READY if unready else _START_IT
+        return [wrong(f"{where}: cannot be reached ({without_password(reason(error), url)})", remedy, passing=not unready)]
     async with connection:
         found = [_version(connection.info.server_version, where)]
         found += [_extension(name, version) for name, version in (await _extensions(connection)).items()]
@@ -51,16 +59,6 @@ async def inspect(url: str, *, inside: bool) -> list[Finding]:
             open_tables = [str(row["name"]) for row in await _rows(connection, _OPEN)]
             found.append(_security(open_tables))
         return found
-
-
-def _way_in(words: str) -> str:
-    """What to do about a connection that failed, by the server's words: one that answered may only lack the role or the database."""
-    if not re.search(r"does not exist|authentication failed|no password supplied", words):
-        return "Start it, or correct database.url (KEEPSAKE__DATABASE__URL)."
-    return (
-        "Correct database.url (KEEPSAKE__DATABASE__URL); on a server that was never prepared, run `bot migrate --admin-url-env NAME`, "
-        "with an administrator's address in the variable NAME."
-    )
 
 
 async def _rows(connection: psycopg.AsyncConnection[dict[str, Any]], statement: str) -> list[dict[str, Any]]:

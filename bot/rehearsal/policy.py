@@ -100,6 +100,9 @@ def _saved(view: View) -> Answer | None:
 
 
 def _unasked(view: View, pressed: bool) -> Answer:
+    read = [found[1] for event in view.events if (found := re.match(r"Upload finished: (.*), now in", event.text))]
+    if read and not view.results:
+        return Answer(f"I have read {', '.join(read)}. Ask me what is in it.")
     timed = [
         event
         for event in view.events

@@ -9,7 +9,8 @@ from datetime import datetime
 from memory.dates import When, when_in
 
 _ASKS = re.compile(
-    r"\b(?:please |bitte |can you |could you |kannst du |peux-tu |puedes |puoi |podes )*(?:remind me|wake me(?: up)?|don't let me forget"
+    r"\b(?:please |bitte |can you |could you |kannst du |peux-tu |puedes |puoi |podes )*(?:(?<!not )(?<!n't )remind me|wake me(?: up)?"
+    r"|don't let me forget"
     r"|(?:set|make|start|create|add)(?: me)? (?:an? |the )?(?:timer|alarm|reminder)(?: for me)?|timer"
     r"|erinner(?:e|st du)? mich|wecke? mich|stelle?(?: mir)? (?:eine[nr]? )?(?:timer|wecker|erinnerung)|rappelle[- ]moi|recu[eé]rdame|ricordami"
     r"|lembra-me|me lembra|lembre-me)\b",

@@ -91,7 +91,7 @@ def view_of(request: Mapping[str, object]) -> View:
 
 def _on_time(view: View, messages: Sequence[Json]) -> View:
     """With what the status line says of the time."""
-    said = [_json(_text(one)) for one in messages if one.get("role") == "user"]
+    said = [_json(line) for one in messages if one.get("role") == "user" for line in _text(one).split("\n")]
     status = next((one for one in reversed(said) if one.get("type") == "status"), {})
     found = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", str(status.get("time") or ""))
     now = datetime.fromisoformat(found[0]) if found else view.now

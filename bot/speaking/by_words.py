@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
-from typing import Literal
+from datetime import datetime, timedelta
 
 from bot.engine.events import Claim
 from bot.engine.turns import Step
 from bot.speaking import rescheduling
 from bot.speaking.saying import SNOOZES
-from bot.words.level import level
+from bot.words.reminding import answer_to_reminder
 from memory.dates import when_in
 from memory.messages import Draft
 
-LONGEST = 60
-"""Characters of an answer that is nothing else."""
-_LATER = re.compile(
-    r"(?:please |bitte )?(?:snooze|later|not now|again|remind me (?:again )?(?:later)?|spater|nachher|nochmal|noch mal"
-    r"|plus tard|rappelle[- ]moi plus tard"
-    r"|mas tarde|luego|mas adelante|piu tardi|dopo|mais tarde|depois)\b(?P<rest>.*)"
-)
-_DONE = re.compile(
-    r"(?:it's |its |ist |c'est |ya esta |e |esta )?(?:all )?(?:done|did it|finished|erledigt|gemacht|fertig|fait|hecho|listo|fatto|feito|pronto)"
-)
-_STOP = re.compile(
-    r"(?:please |bitte )?(?:not again|never again|no more|stop(?: reminding me| it| that)?|nicht mehr|nie wieder|nie mehr|plus jamais|jamais plus"
-    r"|nunca mas|no mas|mai piu|basta|nunca mais|nao mais)(?: please| bitte)?"
-)
 SAID = {
     "snooze": "The person put the reminder off, and that is done; the bot shows it. Confirm in a few words.",
     "done": "The person says that the reminder is done, and that is noted. Answer in a few words.",
@@ -35,28 +19,15 @@ SAID = {
 }
 
 
-def meant(text: str, now: datetime) -> tuple[Literal["snooze", "done", "stop"], int] | None:
-    """What a short answer to a reminder says, with the minutes of a snooze; None: something else. `now`: naive."""
-    said = level(text).strip(" .!…👍🙏")
-    if len(said) > LONGEST or "?" in said:
-        return None
-    if _DONE.fullmatch(said):
-        return "done", 0
-    if _STOP.fullmatch(said):
-        return "stop", 0
-    later = _LATER.fullmatch(said)
-    if later is None:
-        return None
-    rest = re.sub(r"^\s*(?:for|um|por|per|de|di)?\s*", "", later["rest"]).strip(" ,")
-    if not rest:
-        return "snooze", SNOOZES[0]
-    when = when_in(f"in {rest}", now) or when_in(rest, now)
-    return ("snooze", max(1, round(when.span.total_seconds() / 60))) if when and when.span and not when.rest else None
+def length_in(text: str) -> timedelta | None:
+    """The length of time that a text names and nothing else."""
+    when = when_in(text, datetime(2026, 1, 1))  # noqa: DTZ001 - how long, not when
+    return None if when is None or when.rest else when.span
 
 
 async def act(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
     """Act on such an answer where a reminder was the last thing said: what the agent reads of it, and what comes again."""
-    found = meant("\n".join(claim.said), step.now.replace(tzinfo=None))
+    found = answer_to_reminder("\n".join(claim.said), length_in)
     if found is None or not claim.addressed:
         return [], set()
     cursor = await step.connection.execute(
@@ -72,7 +43,7 @@ async def act(step: Step, claim: Claim) -> tuple[list[Draft], set[int]]:
     what, minutes = found
     for row in timers:
         if what == "snooze":
-            numbers.add((await rescheduling.snooze(step.connection, row, minutes, step.now, claim.turn)).id)
+            numbers.add((await rescheduling.snooze(step.connection, row, minutes or SNOOZES[0], step.now, claim.turn)).id)
         else:
             await rescheduling.finish(step.connection, row, what, step.now, claim.turn)
     return ([Draft("user", "alert", SAID[what])] if timers else []), numbers

@@ -32,7 +32,7 @@ from bot.model.replies import Reply
 from bot.speaking import appointments, reminders
 from bot.speaking.initiative import Initiative
 from bot.speaking.listening import Listened, Listener
-from bot.turn import echoes, endings, executor, filtered
+from bot.turn import citing, echoes, endings, executor, filtered
 from bot.turn.executor import Planned, Used, after
 from bot.turn.inference import Inference
 from bot.turn.offering import offering
@@ -304,7 +304,7 @@ class Agent:
             )
             ran = await executor.run(planned, call)
             outcome = executor.decide(
-                reply.text or "",
+                await citing.checked(call, reply.text or "", self._initiative.count),
                 ran,
                 call.said,
                 silent=call.silent,
@@ -315,14 +315,14 @@ class Agent:
                 reminds=turn.reminds,
                 echo=echo,
             )
-            about = "" if last else endings.unset(turn, call, outcome)
-            if about and not turn.reminded:
-                # A plain reply waits for what the agent makes of it; what was sent has been sent.
-                outcome = executor.again(outcome, call.said)
+            about = endings.unset(turn, call, outcome)
+            once_more = bool(about) and not (turn.reminded or last)
+            if once_more:  # a plain reply waits for what the agent makes of it; what was sent has been sent
+                turn.held, outcome = "\n\n".join(outcome.say), executor.again(outcome, call.said)
             own = endings.own_words(turn, outcome, self._clock(), self._initiative.count)
             say = (own,) if own else outcome.say
             drafts = executor.drafts_of(reply.calls, ran, outcome, said=call.said, own=own)
-            drafts += [Draft("user", "alert", appointments.PROMPT)] if about and not turn.reminded else []
+            drafts += [Draft("user", "alert", appointments.PROMPT)] if once_more else []
             state = await queue_manager.append(
                 step.connection, call.state, self._named(drafts), at=now, turn=claim.turn, visibility=call.visibility
             )
@@ -357,7 +357,7 @@ class Agent:
         if say:
             turn.stream.taken()
         turn.state, turn.used, turn.settled = state, used, call.settled
-        turn.reminded, turn.replied = turn.reminded or bool(about), turn.replied or bool(say)
+        turn.reminded, turn.replied = turn.reminded or once_more, turn.replied or bool(say)
         turn.nudged |= outcome.ending == "nudge"
         return step.finish is not None
 

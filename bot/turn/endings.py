@@ -23,7 +23,13 @@ log = logging.getLogger(__name__)
 
 def unset(turn: RunningTurn, call: CallContext, outcome: Outcome) -> str:
     """What is about a timer in a turn that would end with none set; empty: nothing, or it was seen to."""
-    if outcome.ending != "yield" or turn.claim.origin != "person" or call.timers or call.settled or call.asks & {"timer", "zone"}:
+    if (
+        outcome.ending not in ("yield", "apologise")
+        or turn.claim.origin != "person"
+        or call.timers
+        or call.settled
+        or call.asks & {"timer", "zone"}
+    ):
         return ""
     return appointments.in_question(turn.claim, call.state, outcome.say)
 
@@ -56,6 +62,8 @@ def own_words(turn: RunningTurn, outcome: Outcome, now: datetime, count: Callabl
     if outcome.ending == "remind":
         count("reminder_own_words")
         return reminders.in_own_words(reminders.due_in(turn.claim), now, turn.state.locale)
+    if outcome.ending == "apologise" and turn.held:
+        return turn.held
     if outcome.ending == "apologise":
         log.warning("turn %d of agent %d ends in the apology: the model gave no reply", turn.claim.turn, turn.claim.agent)
         return say("turn.apology", turn.state.locale)

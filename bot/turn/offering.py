@@ -21,7 +21,7 @@ async def offering(
     """What the model may call in this turn. `leave`: the bot may ask for leave to write first; `small`: the chat model is small."""
     cursor = await connection.execute(
         """SELECT EXISTS (SELECT FROM timers WHERE due_at IS NOT NULL AND kind IN ('reminder', 'follow_up')) AS timers,
-             EXISTS (SELECT FROM memory_requests) AS request"""
+             EXISTS (SELECT FROM memory_requests) AS request, EXISTS (SELECT FROM documents) AS documents"""
     )
     row = await cursor.fetchone()
     assert row is not None
@@ -32,6 +32,7 @@ async def offering(
         "zone": own and not (small and state.zone),
         "entries": bool(state.entries),
         "archive": state.archival_total > 0,
+        "documents": bool(row["documents"]),
         "timers": bool(row["timers"]),
         "request": claim.addressed and bool(row["request"]),
         "unaddressed": not claim.addressed,

@@ -74,6 +74,8 @@ class RunningTurn:
     """It dealt with timers in another way."""
     reminded: bool = False
     """The agent was told that the person asked for a timer and none is set."""
+    held: str = ""
+    """Its reply before that, which is said if no other one follows."""
 
     @property
     def images(self) -> tuple[Mapping[str, str], ...]:

@@ -1,4 +1,4 @@
-"""The figures of a run: how long people waited, how soon the bot was back, how its memory grew. Pure."""
+"""The figures of a run and its goals: how long people waited, how soon the bot was back, how its memory grew. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from dataclasses import dataclass
 from tests.chaos.snapshots import Seen, tokens
 
 Span = tuple[float, float]
+WAIT_P99, WAIT_MAX = 20.0, 60.0
+"""Seconds that people may wait for an answer, without the time in which a fault lasted."""
+FIRST_P50, FIRST_MAX = 3.0, 10.0
+"""Seconds from a kill within which somebody has an answer again."""
+GROWTH = 0.05
+"""The share by which the memory of a process that has settled may grow."""
 
 
 def answered_at(seen: Seen) -> dict[str, float]:
@@ -76,3 +82,15 @@ def growth(samples: Sequence[tuple[float, float]], settled: float) -> float | No
     early = [mb for at, mb in samples if settled <= at <= settled + width]
     late = [mb for at, mb in samples if at >= samples[-1][0] - width]
     return percentile(late, 0.5) / percentile(early, 0.5) - 1 if early and late else None
+
+
+def missed(waited: Sequence[float], firsts: Sequence[float], grown: float | None) -> list[str]:
+    """The goals that were missed, each with what it came to. `firsts`: seconds from each kill to the first answer; `grown`: as a share."""
+    goals = (
+        ("wait p99", percentile(waited, 0.99), WAIT_P99, "s"),
+        ("wait max", max(waited, default=0.0), WAIT_MAX, "s"),
+        ("SIGKILL to the first answer p50", percentile(firsts, 0.5), FIRST_P50, "s"),
+        ("SIGKILL to the first answer max", max(firsts, default=0.0), FIRST_MAX, "s"),
+        ("memory growth", 100 * (grown or 0.0), 100 * GROWTH, "%"),
+    )
+    return [f"{name}: {came_to:.1f} {unit} instead of {goal:.0f} {unit}" for name, came_to, goal, unit in goals if came_to > goal]

@@ -153,7 +153,7 @@ class Points:
     async def _sent_unrecorded(self, name: str) -> Said:
         self.stage.hold_answer(f"{name}-1")
         said = self._say(name)
-        await until(lambda: any(said.token in tokens(shown.text) for shown in self.stage.shown()), PATIENCE, every=0.05)
+        await until(lambda: any(said.token in tokens(shown.text) for shown in self.stage.shown()), PATIENCE, every=0.2)
         await self._kill_all()
         return said
 

@@ -69,8 +69,9 @@ class Stores:
         return int((self.data / "redis" / "redis.pid").read_text())
 
     async def empty_redis(self) -> int:
-        """How many keys there were."""
+        """How many keys there were; after an earlier fault there may be none yet, so it waits for some."""
         async with Redis.from_url(self.servers.redis_url) as redis:
+            await until(redis.dbsize, timeout=PATIENCE)
             keys = int(await redis.dbsize())
             await redis.flushall()
             return keys

@@ -15,7 +15,6 @@ SAMPLE: dict[str, tuple[Point, ...]] = {"discord": ("sent_unrecorded",), "slack"
 CRASHING: tuple[Kind, ...] = (*("backend_kill",) * 5, "postgres_kill", "kill", "session_lost", "answer_lost")
 
 
-@pytest.mark.timeout(480)
 async def test_nobody_is_forgotten_while_postgres_crashes_and_processes_are_killed() -> None:
     plan = Plan(processes=2, people=250, messages=600, faults=len(CRASHING), seed=7, kinds=CRASHING)
     report = await run(plan)
@@ -25,7 +24,6 @@ async def test_nobody_is_forgotten_while_postgres_crashes_and_processes_are_kill
     assert sum(one.fault.kind in CRASHES for one in report.episodes) >= 6
 
 
-@pytest.mark.timeout(480)
 @pytest.mark.parametrize(("platform", "points"), SAMPLE.items())
 async def test_a_kill_at_a_point_of_a_turn_loses_and_doubles_nothing(platform: str, points: tuple[Point, ...]) -> None:
     plan = Plan(platform, processes=1, people=3, messages=9, faults=len(points), seed=3, kinds=("kill_at",), points=points)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
-import pytest
 from psycopg import sql
 from redis.asyncio import Redis
 
@@ -107,7 +106,6 @@ def canary_of(user: str) -> str:
     return f"CANARY{int(user.removeprefix('p')):04d}"
 
 
-@pytest.mark.timeout(120)
 async def test_nothing_is_left_of_people_erased_while_their_turns_run(cluster: Servers, db: Database, urls: Urls) -> None:
     chance = random.Random(SEED)
     users = [f"p{number}" for number in range(PEOPLE)]

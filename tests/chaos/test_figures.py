@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.figures import Recovery, growth, merged, overlap, percentile, recovery, waits
+from tests.chaos.figures import Recovery, growth, merged, missed, overlap, percentile, recovery, waits
 from tests.chaos.schedule import KINDS, LASTING, POINTS, schedule
 from tests.chaos.snapshots import Said, Seen, Shown
 
@@ -51,3 +51,15 @@ def test_growth_is_measured_from_when_it_had_settled() -> None:
     assert growth(samples, 600) == 0
     assert growth([(at, mb * (1 + at / 36_000)) for at, mb in samples], 600) == pytest.approx(0.077, abs=0.01)
     assert growth(samples[:50], 600) is None
+
+
+def test_a_missed_goal_is_told_with_what_it_came_to() -> None:
+    assert missed([1.0] * 99 + [60.0], [3.0, 3.0, 10.0], 0.05) == []
+    assert missed([1.0] * 98 + [20.1, 60.1], [3.1, 3.1, 10.1], 0.051) == [
+        "wait p99: 20.1 s instead of 20 s",
+        "wait max: 60.1 s instead of 60 s",
+        "SIGKILL to the first answer p50: 3.1 s instead of 3 s",
+        "SIGKILL to the first answer max: 10.1 s instead of 10 s",
+        "memory growth: 5.1 % instead of 5 %",
+    ]
+    assert missed([], [], None) == []

@@ -24,7 +24,6 @@ WELL = Overloaded(
 )
 
 
-@pytest.mark.timeout(480)
 async def test_ten_times_too_much_is_answered_evenly_and_a_flood_slows_its_own_person_alone() -> None:
     overloaded = await overload("discord", people=60, seconds=4)
     assert overloaded.wrong() == [], str(overloaded)

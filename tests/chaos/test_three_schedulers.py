@@ -9,8 +9,6 @@ from asyncio.subprocess import Process
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from tests.bot.engine.world import World, world
 from tests.conftest import Urls
 from tests.waiting import until
@@ -28,7 +26,6 @@ async def fired(engine: World) -> int:
     return count
 
 
-@pytest.mark.timeout(120)
 async def test_nothing_fires_twice_and_nothing_is_lost(urls: Urls) -> None:
     chance = random.Random(7)
     async with world(urls.bot, urls.owner) as engine:

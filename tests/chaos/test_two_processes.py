@@ -15,14 +15,12 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from adapters.base import Incoming, Person, PlaceOf
 from bot.engine.inbox import accept
 from tests.bot.engine.world import World, world
 from tests.chaos.worker_main import SETTINGS
 from tests.conftest import Urls
-from tests.waiting import until
+from tests.waiting import stretched, until
 
 AGENTS, EACH = 100, 6
 ALL = AGENTS * EACH
@@ -42,7 +40,7 @@ async def stop(process: Process) -> int:
         process.send_signal(signal.SIGCONT)
         process.terminate()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(stretched(20)):
             return await process.wait()
     except TimeoutError:
         process.kill()
@@ -86,7 +84,6 @@ async def at_rest(engine: World) -> bool:
     return await engine.at_rest() and not await engine.one("SELECT count(*) FROM outbox WHERE state <> 'sent'")
 
 
-@pytest.mark.timeout(120)
 async def test_nothing_is_lost_doubled_or_out_of_order(urls: Urls, tmp_path: Path) -> None:
     async with world(urls.bot, urls.owner, SETTINGS) as engine:
         processes = [await start(urls.bot, tmp_path)]

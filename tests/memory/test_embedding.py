@@ -8,7 +8,7 @@ import pytest
 
 from memory.db import Database, value
 from memory.embedding import EmbeddingError, EmbeddingRefusedError, EndpointEmbedder, LocalEmbedder, Meaning, Vector, literal
-from memory.embedding_filler import EmbeddingFiller, use_model
+from memory.embedding_filler import IN_A_ROW, EmbeddingFiller, use_model
 from tests.memory.people import ByTopic, Person, texts, understand
 from tests.waiting import until
 
@@ -75,6 +75,26 @@ async def test_every_agent_is_filled_and_each_only_reads_its_own(ana: Person) ->
     filler = EmbeddingFiller(ana.db, meaning, batch=1)
     assert await filler.fill() == 3
     assert (await count(ana, "embeddings"), await count(bruno, "embeddings")) == (2, 1)
+
+
+async def test_a_long_document_keeps_nobody_else_waiting(ana: Person) -> None:
+    class Heard(ByTopic):
+        def __init__(self) -> None:
+            self.order: list[str] = []
+
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            self.order += texts
+            return await super().embed(texts)
+
+    bruno = await Person.of(ana.db, "bruno", "dm-bruno")
+    await ana.say(*[f"page {n}" for n in range(20)])
+    await bruno.say("hello")
+    embedder = Heard()
+    filler = EmbeddingFiller(ana.db, await use_model(ana.db, embedder), batch=2)
+    assert await filler.fill() == 21
+    [at] = [n for n, text in enumerate(embedder.order) if text.endswith("hello")]
+    assert at <= 2 * IN_A_ROW
+    assert await count(ana, "unembedded") == 0
 
 
 async def test_a_wake_up_is_enough(ana: Person) -> None:

@@ -64,7 +64,7 @@ WORDS = {
         "class names of errors": "last_error",
         FIXED: "state",
     },
-    "passages": {THE_WALK: "content tags", AUTHOR: "author_id author_name", FIXED: "visibility"},
+    "passages": {THE_WALK: "content tags", "with its document": "heading", AUTHOR: "author_id author_name", FIXED: "visibility"},
     "places": {
         "renamed when the person is erased, whose own it is": "name external_id",
         IDS: "platform realm workspace",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.db import Database, value
-from memory.embedding import LocalEmbedder, QueryVector
+from memory.embedding import LocalEmbedder, QueryVector, literal
 from memory.search import Page, Query, pages_of, period, search_messages
 from tests.conftest import Urls
 from tests.memory.people import NOON, ByTopic, Person, texts, understand
@@ -239,13 +239,13 @@ async def test_of_many_vectors_the_nearest_are_found_by_their_signatures(ana: Pe
         fill(owner, ana, "Nothing of note %s", 10_500, 1)
         owner.execute(
             """INSERT INTO embeddings (agent_id, message_id, place_id, said_at, model_id, embedding)
-               SELECT agent_id, id, place_id, created_at, 7, (
+               SELECT agent_id, id, place_id, created_at, 7, l2_normalize((
                  SELECT array_agg(CASE WHEN position %% 1000 = 7 THEN %s[n] + 1.2 * random() - 0.6 ELSE 2 * random() - 1 END)
-                 FROM generate_series(1, 128) n)::vector::halfvec
+                 FROM generate_series(1, 128) n)::vector::halfvec)
                FROM messages WHERE agent_id = %s""",
             (asked, ana.agent),
         )
-    vector = QueryVector(f"[{','.join(map(str, asked))}]", 7, 0.6)
+    vector = QueryVector(str(literal(asked)), 7, 0.6)
     async with ana.here() as connection:
         page = await search_messages(connection, Query("", page_size=20), vector)
     assert {int(text.split()[-1]) for text in texts(page)} == set(range(7, 10_500, 1_000))

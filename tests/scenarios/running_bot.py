@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 
 from tests.servers.model import ScriptedModel, unused_port
-from tests.waiting import until
+from tests.waiting import stretched, until
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class RunningBot:
         )
         self._reading = asyncio.create_task(self._read(self.process))
         if listening:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(stretched(60)):
                 await self.listens()
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
@@ -91,7 +91,7 @@ class RunningBot:
     async def ended(self) -> int:
         """Its exit code, once it has ended by itself."""
         assert self.process is not None
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(stretched(40)):
             code = await self.process.wait()
             assert self._reading is not None
             await self._reading

@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.waiting import stretched
+
 PATIENCE = 90.0
 
 
@@ -28,7 +30,7 @@ class Terminal:
     async def hear(self) -> str:
         """The next line of standard output; empty at its end."""
         assert self.process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(stretched(PATIENCE)):
             line = (await self.process.stdout.readline()).decode().rstrip("\n")
         self.said.append(line)
         return line
@@ -49,7 +51,7 @@ class Terminal:
         """Close the pipe; returns what was still said. Fails on another exit code than 0."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(stretched(PATIENCE)):
             out, _ = await self.process.communicate()
         rest = out.decode()
         assert self.process.returncode == 0, rest
@@ -88,7 +90,7 @@ async def terminal(data: Path, user: str = "ada", **more: str) -> AsyncIterator[
 async def run(
     data: Path, *arguments: str, user: str = "ada", given: str = "", patience: float = PATIENCE, **more: str
 ) -> tuple[int, str, str]:
-    """A command of `bot` to its end: exit code, standard output, standard error."""
+    """A command of `bot` to its end: exit code, standard output, standard error. One that does not end fails with what it said."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -100,7 +102,19 @@ async def run(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(patience):
-        out, err = await process.communicate(given.encode("utf-8", "surrogateescape"))
+    out, err = await ended(process, given, patience=patience)
     assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    return process.returncode, out, err
+
+
+async def ended(process: asyncio.subprocess.Process, given: str = "", *, patience: float = PATIENCE) -> tuple[str, str]:
+    """What a process still says until it ends, on both of its outputs. One that does not end is killed, and fails with that."""
+    typed = None if process.stdin is None else given.encode("utf-8", "surrogateescape")
+    communicating = asyncio.create_task(process.communicate(typed))
+    await asyncio.wait([communicating], timeout=stretched(patience))
+    stuck = not communicating.done()
+    if stuck:
+        process.kill()
+    out, err = await communicating
+    assert not stuck, f"not ended after {patience:.0f} s: {out.decode()}{err.decode()}"
+    return out.decode(), err.decode()

@@ -18,6 +18,7 @@ from redis import Redis
 from tests.folders import data_folder
 from tests.scenarios.terminal import environment, run, terminal
 from tests.servers.model import Gate, Request, ScriptedModel, Status, reply, unused_port
+from tests.waiting import stretched
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ async def test_kill_in_the_middle_of_an_answer_loses_nothing(data: Path) -> None
     async with ScriptedModel([gate, reply("Here is your answer."), reply("And the next.")]) as model:
         async with terminal(data, "killed", **endpoint(model)) as chat:
             await chat.say("How are you?")
-            await asyncio.wait_for(gate.reached.wait(), 60)
+            await asyncio.wait_for(gate.reached.wait(), stretched(60))
             chat.kill()
             await chat.process.wait()
         code, out, err = await run(data, "chat", user="killed", given="Another question.\n", **endpoint(model))
@@ -90,9 +91,9 @@ async def test_terminated_in_the_middle_hands_the_turn_back(data: Path) -> None:
     async with ScriptedModel([gate, reply("Here it is.")]) as model:
         async with terminal(data, "terminated", **endpoint(model)) as chat:
             await chat.say("How are you?")
-            await asyncio.wait_for(gate.reached.wait(), 60)
+            await asyncio.wait_for(gate.reached.wait(), stretched(60))
             chat.process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(chat.process.wait(), 60) == 0
+            assert await asyncio.wait_for(chat.process.wait(), stretched(60)) == 0
         code, out, err = await run(data, "chat", user="terminated", given="", **endpoint(model))
     assert (code, out) == (0, "Here it is.\n"), err
 
@@ -190,6 +191,17 @@ async def test_the_rehearsal_model_answers_again(data: Path) -> None:
         await chat.leave()
 
 
+async def test_the_rehearsal_model_sets_reminders_on_the_clock_and_asks_for_what_it_needs(data: Path) -> None:
+    said = "remind me tomorrow at 8 to water the plants\nerinnere mich morgen um 9 an die Wäsche\nremind me to call Mum\n"
+    code, out, err = await run(data, "chat", user="punctual", given=said, TZ="Europe/Berlin")
+    assert code == 0, err
+    assert "Reminder: water the plants, tomorrow 08:00" in out
+    assert re.search("(Reminder|Erinnerung): Wäsche, (tomorrow|morgen) 09:00", out)
+    assert "When? Say it in one line" in out
+    assert "No reminder is set. I need to know when" in out
+    assert "Sorry" not in out
+
+
 async def test_a_dead_endpoint_and_a_refused_key_are_told_at_the_start(data: Path) -> None:
     port = unused_port()
     dead = {"KEEPSAKE__MODEL__BASE_URL": f"http://ada:hunter2@127.0.0.1:{port}/v1", "KEEPSAKE__MODEL__CHAT": "scripted"}
@@ -217,7 +229,7 @@ async def told_at_the_start(data: Path, settings: dict[str, str]) -> str:
     )
     assert process.stderr is not None
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(stretched(60)):
             while not (line := (await process.stderr.readline()).decode()).startswith("The model does not answer"):
                 assert line, "said nothing of it"
             return line
@@ -234,7 +246,7 @@ async def test_a_closed_terminal_ends_the_bot_and_the_servers() -> None:
             await chat.say("My name is Ada.")
             await chat.hear_until("Ada")
             chat.process.send_signal(signal.SIGHUP)
-            assert await asyncio.wait_for(chat.process.wait(), 60) == 0
+            assert await asyncio.wait_for(chat.process.wait(), stretched(60)) == 0
         assert not (data / "postgres" / "postmaster.pid").exists()
 
 

@@ -14,7 +14,7 @@ from tests.servers.discord import DiscordServer, Guild, Person
 from tests.servers.model import Gate, ScriptedModel, call, reply
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass(slots=True)
@@ -108,6 +108,8 @@ async def test_a_reply_to_the_bot_addresses_it(world: World) -> None:
     ada, ben = world.ada, world.server.person("Ben", world.home)
     den = world.server.channel(world.home, "den")
     answer = await world.bot.exchange(den, lambda: ada.ask(den, "tea?"), "re: tea?")
+    # Sent once it is noted to whom the first was said.
+    await world.bot.exchange(den, lambda: ada.ask(den, "milk?"), "re: milk?")
     await world.bot.exchange(den, lambda: ben.say(den, "coffee!", reply_to=answer, ping=False), "re: coffee!")
     assert ("Keepsake", "re: tea?") in quoted(world.model.requests[-1])
 

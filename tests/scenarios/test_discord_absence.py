@@ -17,7 +17,7 @@ from tests.servers.discord.permissions import VIEW_CHANNEL
 from tests.servers.model import Gate, Request, ScriptedModel, Step, call, reply
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LIMIT = 6
 

@@ -15,7 +15,7 @@ from tests.servers.discord.people import Person as Somebody
 from tests.servers.model import ScriptedModel
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass(slots=True)

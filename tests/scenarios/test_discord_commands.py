@@ -15,7 +15,7 @@ from tests.servers.discord import DiscordServer, Guild, Interaction, Person, Rol
 from tests.servers.model import ScriptedModel, reply
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CALLBACK = "POST /interactions/{interaction_id}/{token}/callback"
 FOLLOW_UP = "POST /webhooks/{application_id}/{token}"

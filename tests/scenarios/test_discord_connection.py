@@ -14,7 +14,7 @@ from tests.servers.discord import Channel, DiscordServer, Guild, Person
 from tests.servers.model import Gate, ScriptedModel, reply
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass(slots=True)

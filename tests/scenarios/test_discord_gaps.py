@@ -15,7 +15,7 @@ from tests.servers.discord.permissions import VIEW_CHANNEL
 from tests.servers.model import ScriptedModel
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CROWD = 300
 HISTORY = "GET /channels/{channel_id}/messages"

@@ -16,7 +16,7 @@ from tests.servers.discord import DiscordServer, Guild, Person
 from tests.servers.model import Gate, Growing, Request, ScriptedModel, Status, call, reply
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
 STORY = "Once upon a time there was a dog called Biscuit who liked nothing better than the sea. " * 4

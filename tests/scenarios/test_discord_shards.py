@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from tests.chaos.stores import Stores, stores_of
 from tests.scenarios.discord_bot import Bot, bot_on, echo
 from tests.servers.discord import DiscordServer
@@ -23,7 +21,6 @@ async def _both(stores: Stores, marks: str) -> bool:
     return await stores.one(marks) == 2
 
 
-@pytest.mark.timeout(240)
 async def test_two_gateways_hear_their_shards_and_what_one_misses_is_caught_up_by_it() -> None:
     async with DiscordServer() as server, ScriptedModel(policy=echo) as model:
         home = server.guild("Home", channels=("general",), shard=(0, 2))

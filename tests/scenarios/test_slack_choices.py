@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.scenarios.discord_bot import echo, quoted, said
 from tests.scenarios.slack_bot import bot_on, slack_server
 from tests.servers.model import Growing, ScriptedModel, call, reply
 from tests.servers.slack import Message
 from tests.servers.slack.world import block_texts
 from tests.waiting import until
-
-pytestmark = pytest.mark.timeout(110)
 
 
 def text_of(message: Message) -> str:

@@ -17,7 +17,7 @@ from tests.servers.model import Gate, ScriptedModel, reply
 from tests.servers.slack import Channel, Person, SlackServer, Team
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(60)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass(slots=True)

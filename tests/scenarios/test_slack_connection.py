@@ -9,8 +9,6 @@ from tests.scenarios.slack_bot import POST, Bot, bot_on, slack_server
 from tests.servers.model import Gate, ScriptedModel, reply
 from tests.waiting import until
 
-pytestmark = pytest.mark.timeout(110)
-
 
 async def test_what_was_not_committed_is_not_acknowledged_and_what_was_acknowledged_survives_a_kill() -> None:
     async with slack_server(retries=(0.5, 0.5, 0.5, 0.5, 0.5, 0.5)) as server, ScriptedModel(policy=echo) as model:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 
 import aiohttp
-import pytest
 
 from tests.scenarios.discord_bot import echo
 from tests.scenarios.slack_bot import bot_on, slack_server
 from tests.servers.model import ScriptedModel
 from tests.waiting import until
-
-pytestmark = pytest.mark.timeout(110)
 
 
 async def test_events_commands_and_buttons_over_http_and_what_is_refused() -> None:

@@ -15,7 +15,7 @@ from tests.servers.model import Request, ScriptedModel
 from tests.servers.slack import ALWAYS, Channel, Message, Person, SlackServer, Team
 from tests.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 INFO = "conversations.info"
 PEOPLE = 25

@@ -44,7 +44,8 @@ BEGIN
       -- The turns whose results, calls and thoughts show it: those that looked for it, those that stored it, and those that repeat it.
       EXECUTE format($q$SELECT ARRAY(SELECT f.turn_id FROM fetched f WHERE f.agent_id = $2 AND %s
           UNION SELECT r.turn_id FROM %I r WHERE r.id = ANY ($1) AND %s)$q$,
-        CASE t WHEN 'messages' THEN 'f.message_id = ANY ($1)' WHEN 'passages' THEN 'f.passage_id = ANY ($1)' ELSE 'false' END,
+        CASE t WHEN 'messages' THEN 'f.message_id = ANY ($1)' WHEN 'passages' THEN 'f.passage_id = ANY ($1)'
+          WHEN 'documents' THEN 'f.passage_id IN (SELECT p.id FROM passages p WHERE p.document_id = ANY ($1))' ELSE 'false' END,
         CASE t WHEN 'documents' THEN 'passages' ELSE t END,
         CASE t WHEN 'documents' THEN 'false' WHEN 'messages' THEN 'r.turn_id IS NOT NULL AND NOT EXISTS (SELECT FROM messages o WHERE o.turn_id = r.turn_id'
           ' AND o.id <> ALL ($1) AND o.kind IN (''message'', ''event'') AND o.role = ''user'')' ELSE 'r.turn_id IS NOT NULL' END)
@@ -119,7 +120,7 @@ BEGIN
     here := ARRAY(SELECT p.id FROM workspaces_left w JOIN places p USING (platform, realm, workspace) WHERE w.left_at < p_before AND p.kind <> 'direct');
     PERFORM forget(a, ARRAY(SELECT id FROM messages WHERE agent_id = a AND place_id = ANY (here)),
       ARRAY(SELECT id FROM working_context WHERE agent_id = a AND place_id = ANY (here)),
-      ARRAY(SELECT id FROM passages WHERE agent_id = a AND place_id = ANY (here)), ARRAY(SELECT id FROM timers WHERE agent_id = a AND place_id = ANY (here)),
+      ARRAY(SELECT id FROM passages WHERE agent_id = a AND place_id = ANY (here) AND document_id IS NULL), ARRAY(SELECT id FROM timers WHERE agent_id = a AND place_id = ANY (here)),
       ARRAY(SELECT id FROM documents WHERE agent_id = a AND place_id = ANY (here)),
       ARRAY(SELECT id FROM conversations WHERE agent_id = a AND place_id = ANY (here)), false);
     -- The bookkeeping of those places goes as well.

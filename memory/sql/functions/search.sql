@@ -56,15 +56,15 @@ CREATE FUNCTION search_passages(
   query text, query_embedding halfvec DEFAULT NULL, model integer DEFAULT NULL, tags text[] DEFAULT NULL,
   before timestamptz DEFAULT NULL, after timestamptz DEFAULT NULL, lim integer DEFAULT 10, off integer DEFAULT 0, floor float8 DEFAULT 0
 ) RETURNS TABLE (id bigint, score float8, total bigint, content text, author_name text, tags_of text[], visibility text, created_at timestamptz,
-  place_id bigint, place_kind text, place_name text, platform text, workspace text)
+  place_id bigint, place_kind text, place_name text, platform text, workspace text, document text, page integer, heading text)
 LANGUAGE sql SECURITY DEFINER SET search_path = keepsake, public, pg_temp
 AS $$
   SELECT r.id, r.score, r.total, a.content, a.author_name, a.tags, a.visibility, a.created_at,
-     p.id, p.kind, p.name, p.platform, p.workspace
+     p.id, p.kind, p.name, p.platform, p.workspace, d.name, a.page, a.heading
   FROM search_ranked(('passages', current_agent(), whole_places(), public_places(), shared_places(), NULL, tags, before, after,
       NULL, NULL, NULL)::search_filter, query, query_embedding, model, lim, off, floor, NULL, NULL)
     WITH ORDINALITY r (id, score, total, nth)
-  LEFT JOIN passages a ON a.id = r.id LEFT JOIN places p ON p.id = a.place_id
+  LEFT JOIN passages a ON a.id = r.id LEFT JOIN places p ON p.id = a.place_id LEFT JOIN documents d ON d.id = a.document_id
   ORDER BY r.nth
 $$;
 
@@ -72,56 +72,81 @@ $$;
 CREATE FUNCTION search_usable(f search_filter, place_id bigint, visibility text, shareable boolean) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT place_id = ANY (f.whole) OR (visibility = 'public' AND place_id = ANY (f.public)) OR (shareable AND place_id = ANY (f.shared)) $$;
 
--- The rows that may be used here, with a sign of whether the filter wants them as results.
+-- The rows that may be used here, with a sign of whether the filter wants them as results. Whose they are is checked in a way that no index serves:
+-- an index of all the agent's rows would be read beside that of a word. To find rows by it, ask for their `owner`.
 CREATE FUNCTION search_rows(f search_filter)
-RETURNS TABLE (id bigint, thread bigint, step bigint, author text, content text, tsv tsvector, keys bigint[], created_at timestamptz, wanted boolean)
+RETURNS TABLE (id bigint, owner bigint, thread bigint, step bigint, author text, content text, tsv tsvector, keys bigint[], created_at timestamptz, wanted boolean)
 LANGUAGE sql STABLE
 AS $$
-  SELECT m.id, m.conversation_id, m.position, m.author_name, m.content, m.tsv, search_keys(m.agent_id, tsvector_to_array(m.tsv)), m.created_at,
+  SELECT m.id, m.agent_id, m.conversation_id, m.position, m.author_name, m.content, m.tsv, search_keys(m.agent_id, tsvector_to_array(m.tsv)), m.created_at,
     (f.before IS NULL OR m.created_at < f.before) AND (f.after IS NULL OR m.created_at >= f.after)
     AND (f.roles IS NULL OR CASE m.kind WHEN 'quote' THEN 'quote' ELSE m.role END = ANY (f.roles))
     AND (f.queue IS NULL OR m.conversation_id <> f.queue OR m.position < f.queue_from OR length(m.content) > f.queue_whole)
   FROM messages m
-  WHERE f.source = 'messages' AND m.agent_id = f.agent AND m.searchable
+  WHERE f.source = 'messages' AND m.agent_id IS NOT DISTINCT FROM f.agent AND m.searchable
     AND search_usable(f, m.place_id, m.visibility, m.shareable)
   UNION ALL
-  SELECT p.id, p.id, 0::bigint, ''::text, p.content, p.tsv, search_keys(p.agent_id, tsvector_to_array(p.tsv)), p.created_at,
+  SELECT p.id, p.agent_id, p.id, 0::bigint, ''::text, p.content, p.tsv, search_keys(p.agent_id, tsvector_to_array(p.tsv)), p.created_at,
     (f.before IS NULL OR p.created_at < f.before) AND (f.after IS NULL OR p.created_at >= f.after) AND (f.tags IS NULL OR p.tags && f.tags)
   FROM passages p
-  WHERE f.source = 'passages' AND p.agent_id = f.agent
+  WHERE f.source = 'passages' AND p.agent_id IS NOT DISTINCT FROM f.agent
     AND search_usable(f, p.place_id, p.visibility, p.shareable)
 $$;
 
--- The agent's signatures, of every place; the index has all of it.
-CREATE FUNCTION search_signatures(f search_filter, model integer) RETURNS TABLE (id bigint, signature varbit, embedding halfvec)
+-- The agent's vectors of some places and times. Plain arguments, because a field of a record is taken out again for
+-- every row: of 100,000 rows that was half of the time.
+CREATE FUNCTION search_own_vectors(source text, agent bigint, places bigint[], before timestamptz, after timestamptz, model integer)
+RETURNS TABLE (id bigint, embedding halfvec)
 LANGUAGE sql STABLE
 AS $$
-  SELECT e.message_id, e.signature, e.embedding FROM embeddings e
-  WHERE f.source = 'messages' AND e.agent_id = f.agent AND e.model_id = model AND e.message_id IS NOT NULL
-    AND e.place_id = ANY (f.whole || f.public || f.shared) AND (f.before IS NULL OR e.said_at < f.before) AND (f.after IS NULL OR e.said_at >= f.after)
+  SELECT e.message_id, e.embedding FROM embeddings e
+  WHERE source = 'messages' AND e.agent_id = agent AND e.model_id = model AND e.message_id IS NOT NULL
+    AND e.place_id = ANY (places) AND (before IS NULL OR e.said_at < before) AND (after IS NULL OR e.said_at >= after)
   UNION ALL
-  SELECT e.passage_id, e.signature, e.embedding FROM embeddings e
-  WHERE f.source = 'passages' AND e.agent_id = f.agent AND e.model_id = model AND e.passage_id IS NOT NULL
-    AND e.place_id = ANY (f.whole || f.public || f.shared) AND (f.before IS NULL OR e.said_at < f.before) AND (f.after IS NULL OR e.said_at >= f.after)
+  SELECT e.passage_id, e.embedding FROM embeddings e
+  WHERE source = 'passages' AND e.agent_id = agent AND e.model_id = model AND e.passage_id IS NOT NULL
+    AND e.place_id = ANY (places) AND (before IS NULL OR e.said_at < before) AND (after IS NULL OR e.said_at >= after)
 $$;
 
--- The vectors of some rows.
-CREATE FUNCTION search_vectors(f search_filter, model integer, ids bigint[]) RETURNS TABLE (id bigint, embedding halfvec)
+-- The rows whose signatures are nearest. Sorted a table at a time: what goes through a UNION first takes a third longer.
+CREATE FUNCTION search_alike(source text, agent bigint, places bigint[], before timestamptz, after timestamptz, model integer, signs varbit, many integer)
+RETURNS TABLE (id bigint)
 LANGUAGE sql STABLE
 AS $$
-  SELECT e.message_id, e.embedding FROM embeddings e WHERE f.source = 'messages' AND e.message_id = ANY (ids) AND e.model_id = model
+  (SELECT e.message_id FROM embeddings e
+   WHERE source = 'messages' AND e.agent_id = agent AND e.model_id = model AND e.message_id IS NOT NULL
+     AND e.place_id = ANY (places) AND (before IS NULL OR e.said_at < before) AND (after IS NULL OR e.said_at >= after)
+   ORDER BY e.signature <~> signs LIMIT many)
   UNION ALL
-  SELECT e.passage_id, e.embedding FROM embeddings e WHERE f.source = 'passages' AND e.passage_id = ANY (ids) AND e.model_id = model
+  (SELECT e.passage_id FROM embeddings e
+   WHERE source = 'passages' AND e.agent_id = agent AND e.model_id = model AND e.passage_id IS NOT NULL
+     AND e.place_id = ANY (places) AND (before IS NULL OR e.said_at < before) AND (after IS NULL OR e.said_at >= after)
+   ORDER BY e.signature <~> signs LIMIT many)
+$$;
+
+-- All vectors, to be asked for by their rows' ids.
+CREATE FUNCTION search_vectors(f search_filter, model integer) RETURNS TABLE (id bigint, embedding halfvec)
+LANGUAGE sql STABLE
+AS $$
+  SELECT e.message_id, e.embedding FROM embeddings e WHERE f.source = 'messages' AND e.model_id = model
+  UNION ALL
+  SELECT e.passage_id, e.embedding FROM embeddings e WHERE f.source = 'passages' AND e.model_id = model
 $$;
 
 -- The ranked ids of one page.
 CREATE FUNCTION search_ranked(f search_filter, query text, query_embedding halfvec, model integer, lim integer, off integer, floor float8,
   about tstzmultirange, time_words text) RETURNS TABLE (id bigint, score float8, total bigint)
-LANGUAGE plpgsql ROWS 20 SET search_path = keepsake, public, pg_temp SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql ROWS 20 SET search_path = keepsake, public, pg_temp SET jit = off SET enable_seqscan = off SET enable_nestloop = off SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
+  source CONSTANT text := f.source;
+  agent CONSTANT bigint := f.agent;
+  places CONSTANT bigint[] := f.whole || f.public || f.shared;
+  before CONSTANT timestamptz := f.before;
+  after CONSTANT timestamptz := f.after;
   phrases CONSTANT text[] := search_phrases(query);
+  patterns CONSTANT text[] := ARRAY(SELECT '%' || regexp_replace(phrase, '([\\%_])', '\\\1', 'g') || '%' FROM unnest(phrases) phrase);
   terms CONSTANT text[] := ARRAY(SELECT DISTINCT word FROM unnest(search_words(left(query, 2000), false)) word WHERE word <> '' ORDER BY word LIMIT 200);
   of_phrases CONSTANT text[] := search_words(left(array_to_string(phrases, ' '), 2000), false);
   w record;          -- the weights
@@ -142,8 +167,8 @@ BEGIN
   IF phrases = '{}' AND query_embedding IS NULL THEN
     RETURN QUERY
       SELECT page.id, 0::float8, counted.total
-      FROM (SELECT count(*) AS total FROM (SELECT FROM search_rows(f) r WHERE r.wanted LIMIT w.most + 1) _) counted
-      LEFT JOIN (SELECT r.id, r.created_at FROM search_rows(f) r WHERE r.wanted ORDER BY r.created_at DESC, r.id DESC LIMIT lim OFFSET off) page ON true
+      FROM (SELECT count(*) AS total FROM (SELECT FROM search_rows(f) r WHERE r.owner = agent AND r.wanted LIMIT w.most + 1) _) counted
+      LEFT JOIN (SELECT r.id, r.created_at FROM search_rows(f) r WHERE r.owner = agent AND r.wanted ORDER BY r.created_at DESC, r.id DESC LIMIT lim OFFSET off) page ON true
       ORDER BY page.created_at DESC, page.id DESC;
     RETURN;
   END IF;
@@ -154,7 +179,7 @@ BEGIN
                                   (SELECT sum(c.next_position - 1) FROM conversations c WHERE c.agent_id = f.agent))
     ELSE (SELECT count(*) FROM (SELECT FROM passages p WHERE p.agent_id = f.agent LIMIT 10 * w.exact) _) END;
   SELECT avg(c.closeness) AS mean, nullif(stddev_pop(c.closeness), 0) AS spread INTO usual
-  FROM (SELECT 1 - (v.embedding <=> query_embedding) AS closeness FROM search_signatures(f, model) v LIMIT w.sample) c;
+  FROM (SELECT -(v.embedding <#> query_embedding) AS closeness FROM search_own_vectors(source, agent, places, before, after, model) v LIMIT w.sample) c;
 
   RETURN QUERY
   WITH
@@ -163,7 +188,7 @@ BEGIN
     SELECT t.nth, hit.id FROM unnest(terms) WITH ORDINALITY t (term, nth)
     CROSS JOIN LATERAL (SELECT r.id FROM search_rows(f) r WHERE r.keys @> ARRAY[hashtextextended(t.term, f.agent)] AND r.wanted LIMIT w.common + 1) hit
   ), sampled AS MATERIALIZED (
-    SELECT r.tsv FROM search_rows(f) r LIMIT w.sample
+    SELECT r.tsv FROM search_rows(f) r WHERE r.owner = agent LIMIT w.sample
   ), counts AS MATERIALIZED (
     SELECT t.nth, t.term, t.word, coalesce(h.rows, 0) > w.common AS common,
       CASE WHEN h.rows > w.common THEN greatest(h.rows, own * (SELECT avg((s.tsv @@ t.word)::integer) FROM sampled s)) ELSE coalesce(h.rows, 0) END AS rows
@@ -182,19 +207,19 @@ BEGIN
     SELECT r.id FROM search_rows(f) r
     WHERE r.id = ANY (ARRAY(SELECT words.id FROM words
         WHERE words.terms >= 0.7 * (SELECT count(*) FROM weighed WHERE weighed.matches AND weighed.term = ANY (of_phrases))))
-      AND search_contains(r.content, phrases)
+      AND patterns <> '{}' AND lower(r.content) LIKE ALL (patterns)
     UNION ALL
-    SELECT r.id FROM (SELECT r.id, r.content FROM search_rows(f) r WHERE r.wanted AND NOT EXISTS (SELECT FROM words)
+    SELECT r.id FROM (SELECT r.id, r.content FROM search_rows(f) r WHERE r.owner = agent AND r.wanted AND NOT EXISTS (SELECT FROM words)
                       ORDER BY r.created_at DESC LIMIT w.common) r
-    WHERE search_contains(r.content, phrases)
+    WHERE patterns <> '{}' AND lower(r.content) LIKE ALL (patterns)
   ),
-  -- 3. Meaning: the nearest of the agent's own vectors, exactly; of many, the exactly nearest of those with the nearest signatures.
+  -- 3. Meaning, as an inner product, because all vectors have length one: the nearest of the agent's own, exactly; of many, the exactly nearest of those with the nearest signatures.
   close AS MATERIALIZED (
-    (SELECT v.id, 1 - (v.embedding <=> query_embedding) AS closeness FROM search_signatures(f, model) v WHERE own <= w.exact AND query_embedding IS NOT NULL
+    (SELECT v.id, -(v.embedding <#> query_embedding) AS closeness FROM search_own_vectors(source, agent, places, before, after, model) v WHERE own <= w.exact AND query_embedding IS NOT NULL
      ORDER BY 2 DESC LIMIT many)
     UNION ALL
-    SELECT v.id, 1 - (v.embedding <=> query_embedding) FROM search_vectors(f, model, ARRAY(
-      SELECT s.id FROM search_signatures(f, model) s WHERE own > w.exact AND query_embedding IS NOT NULL ORDER BY s.signature <~> signs LIMIT many)) v
+    SELECT v.id, -(v.embedding <#> query_embedding) FROM search_vectors(f, model) v WHERE v.id = ANY (ARRAY(
+      SELECT s.id FROM search_alike(source, agent, places, before, after, model, signs, many) s WHERE own > w.exact AND query_embedding IS NOT NULL))
   ), near AS MATERIALIZED (
     SELECT c.id, c.closeness, row_number() OVER (ORDER BY c.closeness DESC, c.id) AS rank
     FROM search_rows(f) r JOIN close c ON c.id = r.id WHERE r.id = ANY (ARRAY(SELECT close.id FROM close)) AND r.wanted ORDER BY 3 LIMIT w.nearest
@@ -225,11 +250,11 @@ BEGIN
       (SELECT coalesce(sum(g.weight), 0) FROM weighed g WHERE r.tsv @@ g.word) AS words,
       coalesce(r.created_at <@ about, false) AS of_the_day, coalesce(r.tsv @@ of_time, false) AS tells_time
     FROM search_rows(f) r
-    LEFT JOIN (SELECT v.id, 1 - (v.embedding <=> query_embedding) AS closeness FROM search_vectors(f, model, ARRAY(SELECT family.id FROM family)) v
-               WHERE query_embedding IS NOT NULL) e ON e.id = r.id
+    LEFT JOIN (SELECT v.id, -(v.embedding <#> query_embedding) AS closeness FROM search_vectors(f, model) v
+               WHERE v.id = ANY (ARRAY(SELECT family.id FROM family)) AND query_embedding IS NOT NULL) e ON e.id = r.id
     WHERE r.id = ANY (ARRAY(SELECT family.id FROM family))
   ), named AS MATERIALIZED (
-    SELECT min(a.author) AS author FROM (SELECT author, search_words(author, false) AS names FROM (SELECT DISTINCT told.author FROM told) _) a
+    SELECT min(a.author) AS author FROM (SELECT author, search_words(author, false) AS names FROM (SELECT DISTINCT told.author FROM told) _ OFFSET 0) a
     WHERE a.names <> '{}' AND a.names <@ terms HAVING count(*) = 1
   ),
   -- 6. With its neighbours, as far as no more than a handful of calls and results are between.
@@ -274,7 +299,3 @@ AS $$
   FROM (SELECT ARRAY(SELECT lower(btrim(part[1])) FROM regexp_matches(query, '["“”„«「『]([^"“”„«»「」『』]+)["“”»」』]', 'g') part
                      WHERE btrim(part[1]) <> '')) _ (quoted)
 $$;
-
--- Whether a text has all of the phrases, whatever their case.
-CREATE FUNCTION search_contains(content text, phrases text[]) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-AS $$ SELECT bool_and(position(phrase IN lower(content)) > 0) FROM unnest(phrases) phrase $$;

@@ -3,8 +3,19 @@
 -- Claims and steps are flushed when they commit, like everything else. Left to the log writer, a crash of the server would take back epochs,
 -- versions and numbers that running turns still hold, and give them out again.
 
+-- What waits and belongs into one turn: the longest run of one place and one origin, the oldest first.
+CREATE FUNCTION waiting_run(p_agent bigint, p_limit integer) RETURNS SETOF events
+LANGUAGE sql STABLE AS $$
+  WITH waiting AS MATERIALIZED (SELECT * FROM events WHERE agent_id = p_agent AND status = 0 ORDER BY seq LIMIT p_limit),
+  first AS MATERIALIZED (SELECT * FROM waiting ORDER BY seq LIMIT 1)
+  SELECT w.* FROM waiting w, first WHERE NOT EXISTS (
+    SELECT FROM waiting o WHERE o.seq <= w.seq
+      AND (o.place_id, o.origin, o.kind = 'retry') IS DISTINCT FROM (first.place_id, first.origin, first.kind = 'retry'))
+$$;
+
 -- Takes an agent's turn: raises the epoch, goes on with the unfinished turn or opens one for the longest run of
 -- waiting events of one place and one origin. No row: nothing waits, and the wake flag is down.
+-- A turn that was opened and that nobody has claimed yet (its epoch is 0) takes along what has come in since.
 -- wait_until set: a burst is being waited for, at most p_burst_cap_ms after its first message; ask again then.
 -- A turn whose events were taken p_max_attempts times without a clean exit is poison: its events become dead
 -- letters, the person gets p_apology, in their language, once, and the next run is looked at.
@@ -29,6 +40,9 @@ BEGIN
     END IF;
     UPDATE events SET attempts = attempts + 1 WHERE events.turn_id = t.id AND status = 0;
     IF FOUND THEN
+      IF t.epoch = 0 AND NOT t.cancel_requested THEN
+        UPDATE events SET turn_id = t.id, attempts = attempts + 1 WHERE turn_id IS NULL AND id IN (SELECT r.id FROM waiting_run(p_agent, p_limit) r);
+      END IF;
       UPDATE turns SET epoch = a.epoch + 1 WHERE id = t.id;
       RETURN QUERY SELECT a.epoch + 1, t.id, t.place_id, true, NULL::timestamptz;
       RETURN;
@@ -40,12 +54,8 @@ BEGIN
     UPDATE agents SET wake = false WHERE id = p_agent;
     RETURN;
   END IF;
-  SELECT array_agg(r.id), least(max(r.ready), min(r.created_at) + p_burst_cap_ms * interval '1 ms'), bool_and(r.burst_ms > 0)
-    INTO chosen, ready, alive FROM (
-    SELECT id, created_at, burst_ms, created_at + burst_ms * interval '1 ms' AS ready,
-           bool_and(place_id = first.place_id AND origin = first.origin AND (kind = first.kind OR (kind <> 'retry' AND first.kind <> 'retry')))
-             OVER (ORDER BY seq) AS same
-    FROM events WHERE agent_id = p_agent AND status = 0 ORDER BY seq LIMIT p_limit) r WHERE r.same;
+  SELECT array_agg(id), least(max(created_at + burst_ms * interval '1 ms'), min(created_at) + p_burst_cap_ms * interval '1 ms'), bool_and(burst_ms > 0)
+    INTO chosen, ready, alive FROM waiting_run(p_agent, p_limit);
   -- A clock that was set back must not keep anybody waiting for longer than a burst may last.
   ready := least(ready, p_now + p_burst_cap_ms * interval '1 ms');
   IF alive AND ready > p_now THEN
@@ -140,4 +150,31 @@ BEGIN
   IF FOUND THEN
     UPDATE events SET attempts = greatest(attempts - 1, 0), last_error = p_error WHERE turn_id = p_turn AND status = 0;
   END IF;
+END $$;
+
+-- Those whose oldest message has waited since before p_before for a turn to begin (every worker has its hands full, or there is none) are
+-- told that it takes longer, as those are whose turn runs. Their turn is opened for it, and with it they are told once: whoever gets to them
+-- goes on with it. Returns how many, at most p_limit at a time.
+CREATE FUNCTION tell_waiting(p_before timestamptz, p_now timestamptz, p_limit integer, p_lines jsonb) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE w record; opened bigint; told bigint := 0;
+BEGIN
+  FOR w IN
+    SELECT a.id AS agent, a.locale, e.id AS event, e.place_id FROM agents a
+      JOIN (SELECT DISTINCT ON (agent_id) * FROM events WHERE status = 0 ORDER BY agent_id, seq) e ON e.agent_id = a.id
+      WHERE e.turn_id IS NULL AND e.created_at < p_before AND e.origin = 'person' AND coalesce((e.payload->>'addressed')::boolean, true)
+      ORDER BY a.id LIMIT p_limit FOR NO KEY UPDATE OF a SKIP LOCKED
+  LOOP
+    -- Between the look and the lock somebody may have got to them, or they may have taken it back.
+    CONTINUE WHEN EXISTS (SELECT FROM turns WHERE agent_id = w.agent AND state = 'running')
+      OR NOT EXISTS (SELECT FROM events WHERE agent_id = w.agent AND id = w.event AND status = 0 AND turn_id IS NULL);
+    INSERT INTO turns (agent_id, conversation_id, place_id, epoch, origin, started_at)
+      VALUES (w.agent, conversation_of(w.agent, w.place_id), w.place_id, 0, 'person', p_now) RETURNING id INTO opened;
+    UPDATE events SET turn_id = opened WHERE agent_id = w.agent AND id = w.event;
+    INSERT INTO outbox (agent_id, place_id, platform, channel, turn_id, step, part, body, created_at)
+      SELECT w.agent, id, platform, external_id, opened, -1, 0, in_their_language(w.locale, p_lines), p_now FROM places WHERE id = w.place_id;
+    told := told + 1;
+  END LOOP;
+  IF told > 0 THEN PERFORM pg_notify('keepsake_outbox', ''); END IF;
+  RETURN told;
 END $$;

@@ -75,15 +75,22 @@ $$;
 -- or is quoted in, the replies to it and its turn's timers, the replies of turns whose search found it. And, copy after copy, what was made
 -- with any of it in view and shares a rare word, name or number with it. What was made with it in view and shares none is listed for the
 -- person (`maybe`, as m1, w2). `turns`: those that it began; `made_in`: those whose inner workings show it.
+-- Of a document, whatever was shown of it counts, and the event that told of it; the rest of it nobody has seen.
 -- p_words: whose words are followed instead of the rows' own, and then nothing else is strong.
 CREATE FUNCTION forget_reach(p_agent bigint, p_messages bigint[], p_entries bigint[], p_passages bigint[], p_timers bigint[],
-  p_words text[] DEFAULT NULL, OUT messages bigint[], OUT entries bigint[], OUT passages bigint[], OUT timers bigint[], OUT turns bigint[],
+  p_words text[] DEFAULT NULL, p_documents bigint[] DEFAULT '{}', OUT messages bigint[], OUT entries bigint[], OUT passages bigint[], OUT timers bigint[], OUT turns bigint[],
   OUT made_in bigint[], OUT rare text[], OUT maybe text[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER AS $$
 #variable_conflict use_variable
 DECLARE
   size integer; seen bigint[]; watched bigint[]; looked bigint[]; texts text[]; strong CONSTANT boolean := p_words IS NULL;
 BEGIN
+  IF p_documents <> '{}' THEN
+    p_passages := p_passages || ARRAY(SELECT p.id FROM passages p WHERE p.agent_id = p_agent AND p.document_id = ANY (p_documents)
+      AND EXISTS (SELECT FROM fetched f WHERE f.passage_id = p.id));
+    p_messages := p_messages || ARRAY(SELECT m.id FROM messages m JOIN events e ON e.id = m.event_id
+      WHERE e.agent_id = p_agent AND e.payload->>'document_id' = ANY (p_documents::text[]));
+  END IF;
   messages := p_messages; entries := p_entries; passages := p_passages; timers := p_timers;
   turns := ARRAY(SELECT DISTINCT m.turn_id FROM messages m
     WHERE m.id = ANY (p_messages) AND m.agent_id = p_agent AND m.role = 'user' AND m.kind IN ('message', 'event') AND m.turn_id IS NOT NULL);
@@ -149,6 +156,7 @@ BEGIN
     END IF;
     EXIT WHEN size = cardinality(messages) + cardinality(entries) + cardinality(passages) + cardinality(timers);
   END LOOP;
+  passages := ARRAY(SELECT unnest(passages) EXCEPT SELECT p.id FROM passages p WHERE p.document_id = ANY (p_documents));  -- those go with it
   made_in := ARRAY(
     SELECT unnest(turns || looked)
     UNION SELECT w.turn_id FROM working_context w WHERE w.id = ANY (entries) AND w.turn_id IS NOT NULL
@@ -201,7 +209,7 @@ BEGIN
   -- The log: of what goes, of its turns, and whatever else repeats it.
   logged := ARRAY(SELECT l.id FROM memory_log l WHERE l.agent_id = p_agent AND (l.turn_id = ANY (p_turns)
       OR (l.target = 'working_context' AND l.target_id = ANY (p_entries)) OR (l.target = 'passage' AND l.target_id = ANY (p_passages))
-      OR (l.target = 'message' AND l.target_id = ANY (p_messages)) OR (l.target = 'timer' AND l.target_id = ANY (p_timers))
+      OR (l.target = 'message' AND l.target_id = ANY (p_messages)) OR (l.target = 'document' AND l.target_id = ANY (p_documents)) OR (l.target = 'timer' AND l.target_id = ANY (p_timers))
       OR (l.target IN ('summary', 'conversation') AND l.target_id = ANY (p_conversations))));
   -- What was made in turns that go keeps its words in the log of its other changes, even where it is gone already.
   DELETE FROM memory_log_content WHERE agent_id = p_agent AND log_id = ANY (ARRAY(
@@ -255,7 +263,7 @@ CREATE FUNCTION forget(p_agent bigint, p_messages bigint[], p_entries bigint[] D
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE r record;
 BEGIN
-  SELECT * INTO r FROM forget_reach(p_agent, p_messages, p_entries, p_passages, p_timers);
+  SELECT * INTO r FROM forget_reach(p_agent, p_messages, p_entries, p_passages, p_timers, NULL, p_documents);
   RETURN forget_rows(p_agent, r.messages, r.entries, r.passages, r.timers, p_documents, p_conversations, r.turns, r.made_in, r.rare, NULL, p_elsewhere);
 END $$;
 

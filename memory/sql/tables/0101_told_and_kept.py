@@ -15,4 +15,5 @@ def upgrade() -> None:
         "0101/appointments.sql",
         "0101/living.sql",
         "0101/search.sql",
+        "0101/documents.sql",
     )

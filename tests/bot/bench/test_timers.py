@@ -13,9 +13,12 @@ from memory.db import Database
 
 
 async def test_a_look_uses_the_index(running: Servers) -> None:
-    row = await timers.cost(running, 2_000)
-    assert row[0] == "2,000"
-    assert "timers_due" in str(row[-1])
+    async with timers.ticking(running, 2_000) as tick:
+        await timers.side_by_side([tick], looks=3, rounds=2)
+        size, *times, plan = await tick.row()
+    assert (size, len(tick.empty), len(tick.full)) == ("2,000", 3, 2)
+    assert all(float(str(each)) > 0 for each in times)
+    assert "timers_due" in str(plan)
 
 
 async def test_no_opener_of_a_simulated_season_is_outside_the_rules(running: Servers) -> None:

@@ -20,6 +20,7 @@ from tests.conftest import Urls
 from tests.folders import data_folder
 from tests.scenarios.terminal import environment, run
 from tests.servers.model import unused_port
+from tests.waiting import stretched
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +170,6 @@ async def test_an_unreachable_redis_and_a_wrong_role_are_refused(data: Path, url
     assert "keepsake_bot" in err
 
 
-@pytest.mark.timeout(600)
 async def test_the_operators_day(data: Path) -> None:
     limits = {"KEEPSAKE__BUDGET__PERSON_TOKENS": "200000", "KEEPSAKE__BUDGET__BOT_TOKENS": "3000000"}
     code, out, err = await run(data, "chat", user="ada", given="My name is Ada.\n", **limits)
@@ -272,7 +272,7 @@ async def test_the_server_process_answers_probes_and_ends_on_sigterm(data: Path)
     )
     assert process.stderr is not None
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(stretched(60)):
             while not (line := await process.stderr.readline()).startswith(b"Running: scheduler, worker"):
                 assert line, "ended before it ran"
             async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client:

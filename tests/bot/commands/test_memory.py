@@ -1,5 +1,7 @@
 """/memory view and search: everything in the own direct message, elsewhere what may be used there."""
 
+from datetime import timedelta
+
 from adapters.base import Person, PlaceOf
 from tests.bot.commands.conftest import Opener
 from tests.servers.model import call, reply
@@ -36,6 +38,15 @@ async def test_search_finds_both_and_pages(desk: Opener) -> None:
         assert "Showing 3 of 8 results (page 2/2)" in await one.type("/memory search garden roses page 2")
         assert await one.type("/memory search zeppelin") == "Nothing found."
         assert "Say what to look for" in await one.type("/memory search")
+
+
+async def test_search_understands_the_day_that_it_names(desk: Opener) -> None:
+    async with desk(*[DONE] * 2) as one:
+        for said in ("We went to the museum of trains.", "We went to the museum of boats."):
+            await one.talk.hear(said)
+            one.talk.clock[0] += timedelta(days=20)
+        found = await one.type("/memory search the museum in November")
+    assert found.index("trains") < found.index("boats")
 
 
 async def test_a_group_place_shows_only_what_may_be_used_there(desk: Opener) -> None:

@@ -163,10 +163,15 @@ async def test_a_stranger_has_none(desk: Opener) -> None:
         ("", "snooze 30 minutes", ["30 17:32"]),
         ("", "später", ["30 17:12"]),
         ("", "Plus tard", ["30 17:12"]),
+        ("", "noch fünf Minuten", ["30 17:07"]),
+        ("", "Tra 10 min", ["30 17:12"]),
+        ("", "adia uma hora", ["30 18:02"]),
         ("", "done", []),
         ("day", "Erledigt.", ["01 17:00"]),
         ("day", "not again", []),
         ("day", "nunca más", []),
+        ("day", "please don't remind me any more", []),
+        ("day", "não me lembres mais", []),
         ("day", "more tarde", ["01 17:00"]),
         ("day", "Later I went to see my aunt in Rome", ["01 17:00"]),
     ],
@@ -178,7 +183,7 @@ async def test_words_do_it_too_right_after_it_came(desk: Opener, every: str, wor
         said = await one.talk.hear(word)
         assert said[0] == "Fine."
         assert await due(one) == left
-        assert len(said) == (2 if "30 17:12" in left or "30 17:32" in left else 1)
+        assert len(said) == (2 if left and not every else 1), "what comes again is shown"
         one.talk.model.add(reply("Yes?"))
         await one.talk.hear("done")
         assert await due(one) == left, "the reminder is no longer the last thing said"

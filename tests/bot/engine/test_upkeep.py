@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+from adapters.catalogue import say
+from bot.engine import turns
 from bot.engine.events import Claim
 from bot.engine.queue import Queue
 from bot.engine.upkeep import Upkeep
@@ -104,11 +106,13 @@ async def test_what_a_living_process_sends_is_not_doubted(engine: World) -> None
 
 
 async def test_the_loops_repair_a_running_system(engine: World) -> None:
-    settings = replace(QUICK, reap_every=0.05, sweep_every=0.05, stalled=0.3, heartbeat=0.1)
+    settings = replace(QUICK, reap_every=0.05, sweep_every=0.05, stalled=60.0)
     await engine.say("lost")
     await engine.owner.execute("DELETE FROM procrastinate_jobs")
     await engine.say("left", user="bob")
-    await engine.queue.jobs.fetch_job(None, await engine.queue.jobs.register_worker())
+    async with Queue(engine.db.url, QUICK) as frozen:
+        await frozen.jobs.fetch_job(None, await frozen.jobs.register_worker())
+    await engine.owner.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
     turn = Turns(engine)
     upkeep = asyncio.create_task(Upkeep(engine.db, engine.queue, settings).run())
     try:
@@ -130,3 +134,50 @@ async def test_old_jobs_go(engine: World) -> None:
     )
     await Upkeep(engine.db, engine.queue).clean()
     assert await engine.column("SELECT lock FROM procrastinate_jobs ORDER BY id") == ["agent:2", "agent:3"]
+
+
+async def test_whoever_waits_for_a_turn_to_begin_hears_it_once_in_their_language(engine: World) -> None:
+    """Every worker has its hands full, or none runs: nobody has claimed what they said."""
+    ada = await engine.say("x")
+    await engine.owner.execute("UPDATE agents SET locale = 'de-AT' WHERE id = %s", (ada.agent,))
+    carol = await engine.say("its turn runs", user="carol")
+    await engine.claim(carol.agent)
+    await engine.say("not for the bot", user="dave", addressed=False)
+    await engine.say("", user="erin", kind="join")
+    engine.at = NOW + timedelta(seconds=QUICK.patience)
+    await engine.say("just now", user="bob")
+    upkeep = Upkeep(engine.db, engine.queue, now=lambda: engine.at + timedelta(seconds=1))
+    told = await asyncio.gather(*(upkeep.tell() for _ in range(3)))
+    assert (sum(told), await upkeep.tell()) == (1, 0)
+    assert await engine.look("SELECT agent_id, body FROM outbox") == [{"agent_id": ada.agent, "body": say("turn.waiting", "de")}]
+
+
+async def test_who_was_told_is_answered_in_the_turn_that_was_opened_for_it(engine: World) -> None:
+    ada = await engine.say("x")
+    engine.at = NOW + timedelta(minutes=1)
+    assert await Upkeep(engine.db, engine.queue, now=lambda: engine.at).tell() == 1
+    await engine.say("y")
+
+    async def also_late(claim: Claim) -> None:
+        await turns.notice(engine.db, claim, say("turn.waiting", ""), now=engine.at)
+
+    turn = Turns(engine, [also_late])
+    async with working(engine, turn):
+        await until(engine.at_rest)
+    assert turn.seen == [["x", "y"]], "one turn, with what came in since"
+    assert await engine.column("SELECT body FROM outbox WHERE agent_id = %s ORDER BY id", ada.agent) == [
+        say("turn.waiting", ""),
+        "re x y",
+    ]
+
+
+async def test_who_takes_it_back_while_nobody_works_is_not_answered(engine: World) -> None:
+    ada = await engine.say("x")
+    engine.at = NOW + timedelta(minutes=1)
+    assert await Upkeep(engine.db, engine.queue, now=lambda: engine.at).tell() == 1
+    await engine.owner.execute("SELECT * FROM cancel_work(%s, (SELECT min(id) FROM places), %s)", (ada.agent, engine.at))
+    await engine.say("y")
+    turn = Turns(engine)
+    async with working(engine, turn):
+        await until(engine.at_rest)
+    assert turn.seen == [["y"]]

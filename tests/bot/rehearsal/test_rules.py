@@ -100,7 +100,9 @@ def test_reminders_are_understood(text: str, purpose: str, said: timedelta | str
         assert (when.span or f"{when.wall:%Y-%m-%d %H:%M} {when.every}".strip()) == said
 
 
-@pytest.mark.parametrize("text", ["I have read that at 5", "for the record: hello", "What reminds you of summer?"])
+@pytest.mark.parametrize(
+    "text", ["I have read that at 5", "for the record: hello", "What reminds you of summer?", "Please don't remind me of it at 5"]
+)
 def test_what_asks_for_no_reminder_is_none(text: str) -> None:
     assert request_in(text, NOON) is None
 

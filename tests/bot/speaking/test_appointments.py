@@ -237,6 +237,21 @@ async def test_and_then_the_bot_says_that_nothing_is_set_and_what_it_needs(
         assert needs in said[1]
 
 
+async def test_a_reply_that_was_held_back_for_one_more_pass_is_said_where_no_other_follows(db: Database) -> None:
+    async with asking(db, reply("When shall I?"), reply(None), reply(None)) as d:
+        said = await d.hear("Remind me of the laundry")
+        assert said[0] == "When shall I?"
+        assert said[1].startswith(NOTHING)
+
+
+async def test_a_turn_at_its_bounds_says_too_that_nothing_is_set(db: Database) -> None:
+    async with asking(db, reply("I will remind you!")) as d:
+        d.settings = replace(d.settings, bounds=replace(d.settings.bounds, passes=1))
+        said = await d.hear("Remind me of the laundry")
+        assert said[0] == "I will remind you!"
+        assert said[1].startswith(NOTHING)
+
+
 async def test_a_promise_that_nobody_asked_for_counts_too_unless_something_waits(db: Database) -> None:
     promise = reply("Don't worry, I'll remind you at five.")
     script = [promise, promise, reply("Sure.", timer(asked="remind me at five", at="2026-11-30T17:00")), promise, promise]

@@ -70,11 +70,11 @@ BEGIN
 END $$;
 CREATE TRIGGER refuse_blocked BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse_blocked();
 
--- What stays of an event without anything that anybody said: when, in answer to which message, and of which timer. A list of what stays, so
--- that a payload's later part is not forgotten.
+-- What stays of an event without anything that anybody said: when, in answer to which message, of which timer or document. A list of
+-- what stays, so that a payload's later part is not forgotten.
 CREATE FUNCTION wordless(p_payload jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
   SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(p_payload)
-  WHERE key IN ('addressed', 'at', 'author_id', 'message_id', 'timer', 'timer_id', 'due_at', 'every', 'late')
+  WHERE key IN ('addressed', 'at', 'author_id', 'message_id', 'timer', 'timer_id', 'due_at', 'every', 'late', 'document_id')
 $$;
 
 -- An event that is done or cancelled holds no words, in whatever way it ended: what was answered stands in recall storage, and a second copy

@@ -1,10 +1,10 @@
-"""What the running bot takes from the machine."""
+"""What the terminal chat takes from the machine."""
 
 from __future__ import annotations
 
 import pytest
 
-from bot.app.modes import locale_of
+from bot.app.chatting import locale_of
 
 
 @pytest.mark.parametrize(
